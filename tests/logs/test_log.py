@@ -83,7 +83,7 @@ def test_arrays_become_a_table_without_a_copy():
 
 
 def test_columns_of_text_are_named_when_numbers_are_asked_for():
-    with pytest.raises(InputError, match=r"Column 'from' has text, such as 'Bath', so contexts are not numbers\."):
+    with pytest.raises(InputError, match=r"Column 'from' has values such as 'Bath', so contexts are not numbers\."):
         _ = own().contexts
 
 

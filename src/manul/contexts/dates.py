@@ -63,23 +63,25 @@ def to_json(context: Any) -> Any:
     {'city': 'Oslo', 'at': {'$date': '2024-02-29'}}
     """
     if isinstance(context, Mapping):
-        return {name: _json_value(value) for name, value in context.items()}
+        return {name: json_value(value) for name, value in context.items()}
     return context
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """A value of a context with its dates and times in the form of JSON."""
     if isinstance(value, np.datetime64):
-        value = _from_numpy(value)
+        value = from_numpy(value)
     if isinstance(value, datetime.date):
         return None if value != value else {DATE: value.isoformat()}  # NaT of pandas differs from itself
     if isinstance(value, datetime.time):
         return {CLOCK: value.replace(tzinfo=None).isoformat()}
     if isinstance(value, np.ndarray) and value.dtype.kind in "MO":
         value = list(value)
-    return [_json_value(item) for item in value] if isinstance(value, list | tuple) else to_json(value)
+    return [json_value(item) for item in value] if isinstance(value, list | tuple) else to_json(value)
 
 
-def _from_numpy(value: np.datetime64) -> datetime.date | None:
+def from_numpy(value: np.datetime64) -> datetime.date | None:
+    """A date or time of NumPy as one of Python; None for NaT."""
     item = value.item()  # a number for nanoseconds, and beyond the calendar
     item = value.astype("datetime64[us]").item() if isinstance(item, int) else item
     if isinstance(item, int):

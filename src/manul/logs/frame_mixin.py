@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
     from manul.actions.decision import Within
     from manul.actions.knobs import Knobs
+    from manul.contexts.schema import ContextSchema
+    from manul.logs.like import DeclaringAgent
+    from manul.logs.log import Log
 
 
 class FrameMixin:
     """The conversions of a log; its columns that are not the log's own are the context.
 
-    `action_range` and `loss_range` or `reward_range` declare the ranges, `knobs` those of several knobs. Arrow tables and
-    pandas frames keep them, polars frames do not. In data frames, knobs are the columns action.NAME and density.NAME.
+    `action_range` and `loss_range` or `reward_range` declare the ranges, `knobs` those of several knobs, or `like` all of
+    them. Arrow tables and pandas frames keep them, polars frames do not. In data frames, knobs are the columns action.NAME and density.NAME.
     """
 
     if TYPE_CHECKING:
@@ -42,6 +45,7 @@ class FrameMixin:
             reward_range: Within | None = None,
             skip_bad: bool = False,
             knobs: Mapping[str, Any] | Knobs | None = None,
+            like: Any = None,
         ) -> Self:
             """Build a log from any table."""
 
@@ -55,6 +59,7 @@ class FrameMixin:
         reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
+        like: DeclaringAgent | Log | ContextSchema | None = None,
     ) -> Self:
         """Build a log from an Arrow table; `to_arrow` is the inverse.
 
@@ -65,7 +70,7 @@ class FrameMixin:
         """
         _check_type(table, "to_pydict", "an Arrow table")
         ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
-        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs}
+        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs, "like": like}
         return cls.from_table(table, **options)
 
     def to_arrow(self) -> pa.Table:
@@ -82,6 +87,7 @@ class FrameMixin:
         reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
+        like: DeclaringAgent | Log | ContextSchema | None = None,
     ) -> Self:
         """Build a log from a pandas data frame, whose index must be plain row numbers; `to_pandas` is the inverse.
 
@@ -92,7 +98,7 @@ class FrameMixin:
         """
         _check_type(frame, "set_axis", "a pandas data frame")
         ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
-        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs}
+        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs, "like": like}
         return cls.from_table(frame, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -110,6 +116,7 @@ class FrameMixin:
         reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
+        like: DeclaringAgent | Log | ContextSchema | None = None,
     ) -> Self:
         """Build a log from a polars data frame; `to_polars` is the inverse, but does not keep the ranges.
 
@@ -120,7 +127,7 @@ class FrameMixin:
         """
         _check_type(frame, "iter_columns", "a polars data frame")
         ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
-        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs}
+        options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs, "like": like}
         return cls.from_table(frame, **options)
 
     def to_polars(self) -> polars.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -12,16 +13,17 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.knobs import Knobs
+from manul.contexts.schema import ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
 from manul.logs.formats import arrays, arrow_tables, frame_tables, output_file, row_checks
 from manul.logs.formats import log_schema as columns
-from manul.logs.formats.context_changes import join_changes
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
 from manul.logs.frame_mixin import FrameMixin
 from manul.logs.knob_views import check_knobs, knob_views, lengths
+from manul.logs.like import Declaration, DeclaringAgent, declaration
 from manul.logs.view_mixin import Contexts, ViewMixin
 from manul.utils import html_cards
 from manul.utils.rewards import reject_text
@@ -98,7 +100,6 @@ class Log(ViewMixin, FrameMixin):
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
-        flags |= {"changes": None if named is None else Metadata.from_arrow(named.schema.metadata).changes}
         self._metadata = Metadata(**flags).with_ranges(*_ranges(action_range, loss_range, reward_range))
         self._views = given
         self._table: pa.Table | None = None if named is None else arrays.named_table_of(given, self._metadata)
@@ -117,9 +118,11 @@ class Log(ViewMixin, FrameMixin):
         skip_bad: bool = False,
         density: Density = "logged",
         knobs: Mapping[str, Any] | Knobs | None = None,
+        like: DeclaringAgent | Log | ContextSchema | None = None,
     ) -> Log:
         """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
 
+        `like`, an agent, a log or a schema of contexts, says ranges and types that the table does not say, as in `read`.
         With `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the table.
 
         >>> log = Log.from_table({"age": [30, 41], "from": ["Bath", None], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
@@ -127,10 +130,12 @@ class Log(ViewMixin, FrameMixin):
         {'age': 30.0, 'from': 'Bath'}
         """
         given = frame_tables.arrow_table(table)
-        problems = Problems(Path("table"), skip_bad, needs_density=needs_density(density), knobs=check_knobs(knobs))
+        said = _declaration(like, knobs)
+        options: Any = {"needs_density": needs_density(density), "knobs": said.knobs, "like": said.schema}
+        problems = Problems(Path("table"), skip_bad, **options)
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _ranges(action_range, loss_range, reward_range)
-        metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*ranges)
+        metadata = Metadata.from_arrow(piece.table.schema.metadata).with_missing_ranges(*said.ranges).with_ranges(*ranges)
         log = cls._from_arrow(
             row_checks.valid_rows(piece.table, piece.rows, metadata, problems), metadata, problems.skipped
         )
@@ -158,9 +163,13 @@ class Log(ViewMixin, FrameMixin):
         skip_bad: bool = False,
         density: Density = "logged",
         knobs: Mapping[str, Any] | Knobs | None = None,
+        like: DeclaringAgent | Log | ContextSchema | None = None,
         format: str | None = None,  # noqa: A002 - as in pandas and open
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
+
+        Parquet keeps types and ranges. CSV and JSON Lines do not: `like`, the agent that decided, another log or a schema
+        of contexts, says them, so that a column of a CSV file is a date again.
 
         The format is that of the suffix, or `format`: "vw" reads Vowpal Wabbit's text from a file of any name.
 
@@ -175,7 +184,7 @@ class Log(ViewMixin, FrameMixin):
         >>> folder.cleanup()
         """
         ranges, logged = _ranges(action_range, loss_range, reward_range), needs_density(density)
-        options: Any = {"skip_bad": skip_bad, "needs_density": logged, "knobs": check_knobs(knobs)}
+        options: Any = {"skip_bad": skip_bad, "needs_density": logged, "like": _declaration(like, knobs)}
         batches = Batches(path, BATCH, *ranges, **options, file_format=format)
         log = cls.concat(list(batches))
         log.skipped = batches.skipped
@@ -191,11 +200,12 @@ class Log(ViewMixin, FrameMixin):
         reward_range: Within | None = None,
         skip_bad: bool = False,
         knobs: Mapping[str, Any] | Knobs | None = None,
+        like: DeclaringAgent | Log | ContextSchema | None = None,
         format: str | None = None,  # noqa: A002 - as in read
     ) -> Batches:
         """Read a file as logs of at most `size` rows, one after the other; the file may be larger than memory.
 
-        The format is that of the suffix, or `format`, as in `read`.
+        `like` and `format` are those of `read`.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -206,7 +216,8 @@ class Log(ViewMixin, FrameMixin):
         >>> folder.cleanup()
         """
         ranges = _ranges(action_range, loss_range, reward_range)
-        return Batches(path, size, *ranges, skip_bad=skip_bad, knobs=check_knobs(knobs), file_format=format)
+        said = _declaration(like, knobs)
+        return Batches(path, size, *ranges, skip_bad=skip_bad, like=said, file_format=format)
 
     def write(self, path: str | Path) -> None:
         """Write the log atomically, in the format of the suffix; see `read` for an example."""
@@ -225,12 +236,12 @@ class Log(ViewMixin, FrameMixin):
 
         if not logs:
             raise ParameterError("logs must have at least one log, got none.", "logs")
-        logs = _with_common_names(logs)
+        logs = _with_common_types(_with_common_names(logs))
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
-        changes = join_changes(log.context_changes for log in logs)
-        metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1], changes=changes)
+        converted = {name: kind for log in logs for name, kind in log.converted.items()} or None
+        metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1], converted=converted)
         table = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
         return Log._from_arrow(table, metadata, sum(log.skipped for log in logs))
 
@@ -315,19 +326,20 @@ class Batches:
         *,
         skip_bad: bool,
         needs_density: bool = True,
-        knobs: Knobs | None = None,
+        like: Declaration = Declaration(),  # noqa: B008 - it is frozen
         file_format: str | None = None,
     ) -> None:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
         if file_format is not None and not isinstance(path, str | Path):
             raise ParameterError(f"format must be None for a {type(path).__name__}, got {file_format!r}.", "format")
         self._source = formats.FileSource(Path(path), file_format) if isinstance(path, str | Path) else path
-        self._problems = Problems(self._source.path, skip_bad, needs_density=needs_density, knobs=knobs)
-        self._size, self._ranges = size, (action_range, loss_range, reward_range)
+        options: Any = {"needs_density": needs_density, "knobs": like.knobs, "like": like.schema}
+        self._problems = Problems(self._source.path, skip_bad, **options)
+        self._size, self._ranges, self._like = size, (action_range, loss_range, reward_range), like.ranges
 
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
-        for table, skipped in formats.good_rows(pieces, self._problems, self._ranges):
+        for table, skipped in formats.good_rows(pieces, self._problems, self._ranges, self._like):
             yield Log._of_own_table(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
@@ -354,10 +366,15 @@ class LogWriter:
     """
 
     def __init__(
-        self, path: str | Path, *, append: bool = False, knobs: Mapping[str, Any] | Knobs | None = None
+        self,
+        path: str | Path,
+        *,
+        append: bool = False,
+        knobs: Mapping[str, Any] | Knobs | None = None,
+        like: DeclaringAgent | Log | ContextSchema | None = None,
     ) -> None:
         self._file = output_file.TableWriter(Path(path))
-        self._existing = Log.batches(path, knobs=knobs) if append and Path(path).exists() else ()
+        self._existing = Log.batches(path, knobs=knobs, like=like) if append and Path(path).exists() else ()
 
     def __enter__(self) -> LogWriter:
         try:
@@ -388,6 +405,20 @@ def _with_common_names(logs: Sequence[Log]) -> Sequence[Log]:
     metadata = [replace(log._metadata, names=names, width=len(names)) for log in logs]
     tables = [arrays.with_names(log.table, names) for log in logs]
     return [Log._from_arrow(table, each, log.skipped) for table, each, log in zip(tables, metadata, logs, strict=True)]
+
+
+def _with_common_types(logs: Sequence[Log]) -> Sequence[Log]:
+    """The logs, with columns of one type for each field of contexts, such as times of several zones."""
+    names = [columns.user_columns(log.table.schema) for log in logs]
+    same = all(log.table.schema.equals(logs[0].table.schema) for log in logs)
+    if same or not names[0] or any({*each} != {*names[0]} for each in names):
+        return logs
+    merged = reduce(lambda one, other: one.merge(other), (log.schema for log in logs))
+    return [Log._of_own_table(arrays.with_types(log.table, merged), log._metadata, log.skipped) for log in logs]
+
+
+def _declaration(like: object, knobs: object) -> Declaration:
+    return declaration(like, is_log=isinstance(like, Log), knobs=knobs)
 
 
 def _range(name: str, value: Within | None) -> Within | None:

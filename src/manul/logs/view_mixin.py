@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.knobs import Knobs
+from manul.contexts import arrow_values
+from manul.contexts.schema import ContextSchema
 from manul.contexts.sparse_features import SparseFeatures
 from manul.logs.formats import arrays, knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
-from manul.logs.formats.context_changes import ContextChanges
 from manul.logs.formats.log_schema import Metadata
 from manul.utils.rewards import negate_pair
 from manul.utils.validation import Floats
@@ -67,9 +68,14 @@ class ViewMixin:
         return self._metadata.densities_estimated
 
     @property
-    def context_changes(self) -> ContextChanges | None:
-        """How the contexts differ from those of the decisions: fields that had another type, or were absent; None if not."""
-        return self._metadata.changes
+    def schema(self) -> ContextSchema:
+        """The fields of the contexts, or the width of rows of numbers."""
+        return columns.context_schema(self.table.schema)
+
+    @property
+    def converted(self) -> Mapping[str, str]:
+        """The fields of contexts that an older version wrote as numbers although they had been dates or lists."""
+        return self._metadata.converted or {}
 
     @property
     def contexts(self) -> Contexts:
@@ -78,7 +84,7 @@ class ViewMixin:
 
     @property
     def fields(self) -> Fields | None:
-        """The contexts as columns by name, with text and missing values; None if contexts have no names."""
+        """The contexts as columns by name: numbers with NaN, other values with None for missing ones; None without names."""
         return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
 
     @property
@@ -172,7 +178,7 @@ class ViewMixin:
             self._views[name] = compute()
         return cast(_View, self._views[name])
 
-    def context_rows(self) -> Iterator[dict[str, float | str | None]]:
+    def context_rows(self) -> Iterator[dict[str, Any]]:
         """Each context as a dict; missing values are None.
 
         >>> import manul
@@ -181,7 +187,9 @@ class ViewMixin:
         """
         layout = columns.context_layout(self.table.schema)
         if layout == "columns":
-            yield from self.table.select(columns.user_columns(self.table.schema)).to_pylist()
+            named = {columns.field_name(name): self.table[name] for name in columns.user_columns(self.table.schema)}
+            values = map(arrow_values.values, named.values())
+            yield from (dict(zip(named, row, strict=True)) for row in zip(*values, strict=True))
         elif layout == "dense":
             for row in self.contexts.tolist():
                 yield {str(index): value for index, value in enumerate(row)}

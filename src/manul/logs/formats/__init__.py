@@ -121,12 +121,16 @@ class FileSource:
 
 
 def good_rows(
-    pieces: Iterator[Piece], problems: Problems, ranges: tuple[Range | None, ...]
+    pieces: Iterator[Piece],
+    problems: Problems,
+    ranges: tuple[Range | None, ...],
+    like: tuple[Range | None, ...] = (None, None, None),
 ) -> Iterator[tuple[pa.Table, int]]:
     """Yield tables of valid rows with the number of rows skipped before each; raises FileError if no row is valid."""
     problems.skipped, count, before = 0, 0, 0
     for piece in pieces:
-        metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(*ranges)
+        metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path)
+        metadata = metadata.with_missing_ranges(*like).with_ranges(*ranges)
         table = valid_rows(piece.table, piece.rows, metadata, problems)
         count += len(table)
         if len(table):

@@ -34,7 +34,8 @@ class Column:
         if self.name not in columns:
             return [None] * len(rows)
         values = rows.contexts[:, int(self.name)] if rows.fields is None else rows.fields[self.name]
-        return [value if value == value else None for value in values.tolist()]
+        known = [value if value == value else None for value in values.tolist()]
+        return [repr(value) if isinstance(value, list | dict) else value for value in known]  # to group by
 
     def check(self) -> None:
         """Raise ParameterError if none of the rows so far had the column."""

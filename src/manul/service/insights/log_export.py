@@ -18,7 +18,6 @@ from manul.contexts.dates import seconds
 from manul.contexts.table_encoding import flatten_fields
 from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.arrow_tables import dense_column
-from manul.logs.formats.context_changes import DATES, FLAGS, LISTS, ContextChanges, FieldNotes
 from manul.logs.formats.log_schema import ARM, FLOOR, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.action_space import SeveralKnobs
