@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from manul.agents import learners as learners
     from manul.agents.agent_registry import register_agent as register_agent
     from manul.contexts import maps as maps
+    from manul.contexts.schema import ContextSchema as ContextSchema
     from manul.errors import ManulError as ManulError
     from manul.logs.density_models import register_density_model as register_density_model
     from manul.logs.formats import register_format as register_format
@@ -73,6 +74,7 @@ _NAMES = {
     "errors": "ManulError",
     "logs.density_models": "register_density_model",
     "logs.formats": "register_format",
+    "contexts.schema": "ContextSchema",
     "logs.log": "Log LogWriter",
     "offpolicy": "Comparison Grid Optimized compare evaluate optimize",
     "offpolicy.evaluation.estimator_registry": "register_estimator",

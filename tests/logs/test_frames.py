@@ -96,7 +96,10 @@ def test_categories_and_times_of_frames_are_read():
         (lambda frame: frame.set_index(["age", "loss"]), "index, 'age', 'loss'"),
         (lambda frame: frame.rename(columns={"age": "loss"}), "two columns named 'loss'"),
         (lambda frame: pandas.concat([frame, frame], axis=1, keys=["a", "b"]), "columns of several levels"),
-        (lambda frame: frame.assign(age=["x", 3]), "field 'age' must have one kind, got text in one context and a number in another"),
+        (
+            lambda frame: frame.assign(age=["x", 3]),
+            "field 'age' must have one kind, got text in one context and a number in another",
+        ),
         (
             lambda frame: frame.assign(context=[{"a": 1}, None]).drop(columns="age"),
             "context of row 1 must be a mapping",

@@ -71,9 +71,9 @@ def _decoder(given: pa.DataType) -> Callable[[Any], Any] | None:
     members = {part.name: decode for part in given if (decode := _decoder(part.type)) is not None}
     if not members:
         return None
-    return lambda stored: stored | {
-        name: decode(stored[name]) for name, decode in members.items() if stored[name] is not None
-    }
+    return lambda stored: (
+        stored | {name: decode(stored[name]) for name, decode in members.items() if stored[name] is not None}
+    )
 
 
 def _with_offset(stored: dict[str, Any]) -> datetime.datetime | None:

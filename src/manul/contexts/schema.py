@@ -140,6 +140,8 @@ class Field:
         try:
             return self.from_json(json.loads(text), name)
         except (ValueError, RecursionError):
+            if self.loose:
+                return text
             raise InputError(f"field {name!r} must be JSON, got {text!r:.60}.", name) from None
 
     def from_json(self, value: Any, name: str = "value") -> Any:
@@ -230,7 +232,10 @@ class ContextSchema:
                 fields[name] = Field("time" if clock and date else "clock" if clock else "date", items=_NONE)
             elif name.rpartition(".")[0] not in times:
                 fields[name] = Field("text", items=_NONE) if kind == "text" else Field(kind)  # type: ignore[arg-type]
-        return cls.from_fields(fields)
+        roots = {
+            name[: min(end for end in (name.find("."), name.find("[")) if end > 0)] for name in fields if _is_path(name)
+        }
+        return cls.from_fields({name: Field("any", items=_NONE) if name in roots else fields[name] for name in fields})
 
     def field(self, name: str) -> Field | None:
         """The field of a name; a list or object of which only members are known may be anything."""
@@ -402,7 +407,9 @@ def _field(value: Any, name: str) -> Field:
         return _list_field(_merge_all(_field(item, name) for item in value))
     assert isinstance(value, dict)
     if any(not isinstance(key, str) for key in value):
-        raise InputError(f"contexts must have text as keys, got another type in {value!r:.60}. Use str(key).", "contexts")
+        raise InputError(
+            f"contexts must have text as keys, got another type in {value!r:.60}. Use str(key).", "contexts"
+        )
     return _object_field({key: _field(each, f"{name}.{key}") for key, each in value.items()})
 
 
@@ -497,6 +504,10 @@ def _store(value: Any, target: Field) -> Any:
     if target.kind == "clock":
         return value.replace(tzinfo=None)
     return value
+
+
+def _is_path(name: str) -> bool:
+    return "." in name[1:] or "[" in name[1:]
 
 
 def _tags(text: str) -> Any:

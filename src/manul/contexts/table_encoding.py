@@ -204,7 +204,9 @@ def flat_table(table: Mapping[str, Values]) -> Mapping[str, Values]:
         return table
     flat: dict[str, Values] = {}
     for name, values in table.items():
-        flat |= data_frames.from_rows([_leaves(name, value) for value in values]) if _is_nested(values) else {name: values}
+        flat |= (
+            data_frames.from_rows([_leaves(name, value) for value in values]) if _is_nested(values) else {name: values}
+        )
     return flat
 
 

@@ -11,6 +11,7 @@ from manul.contexts.schema import ContextSchema
 from manul.errors import ParameterError
 from manul.logs.knob_views import check_knobs
 
+
 class DeclaringAgent(Protocol):
     """What an agent says of its logs: the fields of its contexts, its actions, and the range of its outcomes."""
 

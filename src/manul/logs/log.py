@@ -135,7 +135,9 @@ class Log(ViewMixin, FrameMixin):
         problems = Problems(Path("table"), skip_bad, **options)
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         ranges = _ranges(action_range, loss_range, reward_range)
-        metadata = Metadata.from_arrow(piece.table.schema.metadata).with_missing_ranges(*said.ranges).with_ranges(*ranges)
+        metadata = (
+            Metadata.from_arrow(piece.table.schema.metadata).with_missing_ranges(*said.ranges).with_ranges(*ranges)
+        )
         log = cls._from_arrow(
             row_checks.valid_rows(piece.table, piece.rows, metadata, problems), metadata, problems.skipped
         )

@@ -209,9 +209,11 @@ class _Columns:
 
         values = _parsed(texts, parse, rows, good, problems)
         own = Field.of(values, name, strict=False)
-        field = own if stated.loose else ContextSchema(None, {name: stated}).merge(
-            ContextSchema(None, {name: own}), strict=False
-        ).fields[name]
+        field = (
+            own
+            if stated.loose
+            else ContextSchema(None, {name: stated}).merge(ContextSchema(None, {name: own}), strict=False).fields[name]
+        )
         return field, field.to_arrow(values, name)
 
     def _struct(

@@ -241,7 +241,9 @@ class _Builder:
         columns |= {name: [row.optional.get(name) for row in rows] for name in self.optional}
         if self.kind == "columns":
             contexts: Any = [row.context for row in rows]
-            columns |= {name: each.to_arrow([row[name] for row in contexts], name) for name, (each, _) in self.own.items()}
+            columns |= {
+                name: each.to_arrow([row[name] for row in contexts], name) for name, (each, _) in self.own.items()
+            }
         else:
             columns["context"] = [row.context for row in rows]
         return pa.table(columns, schema=self.schema)

@@ -200,7 +200,7 @@ def inputs(policy: object, rows: Rows) -> Any:
         return rows.numbers
     width = getattr(policy, "width", None)
     if not width:
-        return rows.named_contexts()
+        return rows.to_dicts()
     if rows.features is None and width == rows.contexts.shape[1]:
         return rows.contexts
     advice = "Train it on named contexts, or put it into a manul.Mapped with manul.maps.Features or Columns."
