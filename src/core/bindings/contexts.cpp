@@ -124,8 +124,8 @@ bool walk_time(Encoder& encoder, std::string& path, PyObject* value) {
   return true;
 }
 
-// JSON has no dates: there, a date is {"$date": "2024-02-29"}, a time of day {"$time": "12:30"}. Returns false for other
-// dictionaries.
+// JSON has no dates: there, a date is {"$date": "2024-02-29"}, a time of day {"$time": "12:30"}. Returns false for
+// other dictionaries.
 bool walk_json_time(Encoder& encoder, std::string& path, PyObject* members) {
   if (PyDict_GET_SIZE(members) != 1) return false;
   PyObject *key, *value;

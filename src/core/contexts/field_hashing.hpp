@@ -98,8 +98,8 @@ class Encoder {
     ++read_;
   }
 
-  // Ends a context that is not a sparse row. The features are in the order of their numbers, so that they do not depend on
-  // the order in which fields became known.
+  // Ends a context that is not a sparse row. The features are in the order of their numbers, so that they do not depend
+  // on the order in which fields became known.
   void add_missing_members() {
     for (Member* member : members_in_order_) {
       if (member->seen == read_ || *member->siblings > most_members || features_.size() >= most_features) continue;
@@ -137,7 +137,8 @@ class Encoder {
     add(feature, 1.0f, field);
   }
 
-  // In a log, true and false are the numbers 1 and 0, and a policy that learned from it knows the field as a number.
+  // In logs of older versions, true and false were the numbers 1 and 0; a policy that learned from one knows the field
+  // as a number.
   void flag(const std::string& field, bool value) {
     if (const auto place = fields_.find(field); place != fields_.end() && place->second.kind == Kind::number)
       return number(field, value ? 1.0 : 0.0);
@@ -166,10 +167,13 @@ class Encoder {
     if (const auto known = members_.find(field); known != members_.end()) known->second.seen = read_;
   }
 
-  // Extends the path `field` for each part and restores it. In a log, a time is the number of its seconds since 1970.
+  // Extends the path `field` for each part and restores it. In logs of older versions, a time was the number of its
+  // seconds since 1970, and clients sent a time of day as text; agents that learned these know the field as such.
   void time(std::string& field, const Timestamp& time) {
-    if (const auto place = fields_.find(field); place != fields_.end() && place->second.kind == Kind::number)
-      return number(field, 86400.0 * time.days());
+    if (const auto place = fields_.find(field); place != fields_.end()) {
+      if (place->second.kind == Kind::number) return number(field, 86400.0 * time.days());
+      if (place->second.kind == Kind::text && !time.has_date) return text(field, time.clock_text());
+    }
     find(field, Kind::time);
     const std::size_t length = field.size();
     const auto part = [&](const char* name) -> const std::string& {
@@ -290,8 +294,8 @@ class Encoder {
     if (const auto known = members_.find(field); known != members_.end()) return &known->second;
     const std::size_t item = field.rfind("].");
     Member* added = &members_[field];
-    *added = {field, hash(field, missing_seed), item == std::string::npos ? nullptr : item_of(field.substr(0, item + 1)),
-              &siblings_[parent(field)]};
+    *added = {field, hash(field, missing_seed),
+              item == std::string::npos ? nullptr : item_of(field.substr(0, item + 1)), &siblings_[parent(field)]};
     bytes_ += field.size();
     members_in_order_.insert(place_of(added), added);
     if (reading_) fresh_members_.push_back(field);

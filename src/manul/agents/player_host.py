@@ -15,8 +15,8 @@ from manul.agents.agent_card import agent_card
 from manul.agents.learned_twice import LearnedBatches
 from manul.agents.player import HostedPlayer
 from manul.contexts import conversion
-from manul.contexts.misspelt_fields import warn_of_misspelt_fields
 from manul.contexts.batches import NamedBatch, named_batch
+from manul.contexts.misspelt_fields import warn_of_misspelt_fields
 from manul.contexts.records import is_record
 from manul.contexts.schema import ContextSchema
 from manul.errors import InputError

@@ -41,7 +41,7 @@ def parse(text: object, key: str, field: str) -> datetime.date | datetime.time:
     try:
         if isinstance(text, str) and _ISO[key].fullmatch(text):
             kind: Any = datetime.date if len(text) == len("2024-02-29") else datetime.datetime
-            return (datetime.time if key == CLOCK else kind).fromisoformat(text)  # type: ignore[no-any-return]
+            return (datetime.time if key == CLOCK else kind).fromisoformat(text)
     except ValueError:
         pass
     raise bad_date(field, repr(text), key)

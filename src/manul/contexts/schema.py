@@ -449,10 +449,10 @@ def _merge(one: Field, other: Field, name: str, *, strict: bool) -> Field:
         naive = None in (one.zone, other.zone)
         return Field("any") if naive else Field("time", OFFSETS)
     if kinds == {"object"}:
-        assert one.members is not None and other.members is not None
-        members = {**one.members, **other.members}
-        for key in one.members.keys() & other.members.keys():
-            members[key] = _merge(one.members[key], other.members[key], f"{name}.{key}", strict=strict)
+        ours, theirs = one.members or {}, other.members or {}
+        members = {**ours, **theirs}
+        for key in ours.keys() & theirs.keys():
+            members[key] = _merge(ours[key], theirs[key], f"{name}.{key}", strict=strict)
         return _object_field(members)
     if kinds <= {"tags", "list"}:
         items = [Field("text") if each.kind == "tags" else each.items or _NONE for each in (one, other)]

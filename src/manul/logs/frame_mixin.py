@@ -26,7 +26,8 @@ class FrameMixin:
     """The conversions of a log; its columns that are not the log's own are the context.
 
     `action_range` and `loss_range` or `reward_range` declare the ranges, `knobs` those of several knobs, or `like` all of
-    them. Arrow tables and pandas frames keep them, polars frames do not. In data frames, knobs are the columns action.NAME and density.NAME.
+    them. Arrow tables and pandas frames keep them, polars frames do not. In data frames, knobs are the columns action.NAME
+    and density.NAME.
     """
 
     if TYPE_CHECKING:
