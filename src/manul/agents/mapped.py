@@ -16,7 +16,7 @@ from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
-from manul.contexts.schema import Context, Contexts
+from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ManulError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
@@ -69,6 +69,11 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def width(self) -> int | None:
         """The number of columns of a context before mapping; None before the first one and for named contexts."""
         return self._width
+
+    @property
+    def schema(self) -> ContextSchema:
+        """The fields of contexts before mapping, if the map is fitted to a table; otherwise their width."""
+        return self.features.schema if isinstance(self.features, Columns) else ContextSchema(self._width)
 
     @property
     def decisions(self) -> int:

@@ -108,7 +108,7 @@ class Field:
         plain |= {"date": pa.date32(), "clock": pa.time64("us")}
         return plain.get(self.kind) or pa.struct([(JSON, pa.string())])
 
-    def to_arrow(self, values: Sequence[Any], name: str = "column") -> pa.Array:
+    def to_arrow(self, values: Sequence[Any] | npt.NDArray[Any], name: str = "column") -> pa.Array:
         """A column of a log with these values."""
         import pyarrow as pa
 
@@ -117,7 +117,7 @@ class Field:
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise InputError(f"column {name!r} cannot be stored: {error}.", name) from None
 
-    def _stored(self, values: Sequence[Any]) -> Any:
+    def _stored(self, values: Sequence[Any] | npt.NDArray[Any]) -> Any:
         if self.kind in ("number", "text", "flag") and isinstance(values, np.ndarray) and values.dtype.kind in "fb":
             return values
         if self.kind in ("number", "text", "flag", "missing") and {*map(type, values)} <= _PLAIN:
@@ -165,9 +165,10 @@ class Field:
 
     def describe(self) -> dict[str, Any]:
         """The field in JSON values; `from_description` is the inverse."""
-        given = {"kind": self.kind, "zone": self.zone, "items": self.items and self.items.describe()}
-        members = self.members and {name: member.describe() for name, member in self.members.items()}
-        return {key: value for key, value in {**given, "members": members}.items() if value is not None}
+        items = None if self.items is None else self.items.describe()
+        members = None if self.members is None else {name: each.describe() for name, each in self.members.items()}
+        given = {"kind": self.kind, "zone": self.zone, "items": items, "members": members}
+        return {key: value for key, value in given.items() if value is not None}
 
     @staticmethod
     def from_description(description: Mapping[str, Any]) -> Field:
@@ -350,8 +351,10 @@ def plain(value: Any, name: str = "value") -> Any:
         return {key: plain(item, name) for key, item in value.items()} if isinstance(value, dict) else value
     if isinstance(value, np.datetime64):
         value = dates.from_numpy(value)
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist() if value.dtype.kind not in "mM" else list(value), name)
+    if isinstance(value, np.ndarray):
+        return plain(list(value) if value.dtype.kind in "mM" else value.tolist(), name)
+    if isinstance(value, np.generic):
+        return plain(value.item(), name)
     if is_missing(value):
         return None
     if type(value).__name__ == "Timestamp":
@@ -455,12 +458,15 @@ def _merge(one: Field, other: Field, name: str, *, strict: bool) -> Field:
             members[key] = _merge(ours[key], theirs[key], f"{name}.{key}", strict=strict)
         return _object_field(members)
     if kinds <= {"tags", "list"}:
-        items = [Field("text") if each.kind == "tags" else each.items or _NONE for each in (one, other)]
-        return _list_field(_merge(*items, f"{name}[]", strict=False))
+        return _list_field(_merge(_items(one), _items(other), f"{name}[]", strict=False))
     words = {_WORDS.get(one.kind), _WORDS.get(other.kind)}
     if strict and len(words) == 2 and None not in words:
         _fail(name, one, other)
     return Field("any")
+
+
+def _items(of: Field) -> Field:
+    return Field("text") if of.kind == "tags" else of.items or _NONE
 
 
 def _fail(name: str, one: Field, other: Field) -> NoReturn:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from manul.contexts import data_frames
 from manul.contexts.dates import DATE, from_json, seconds
 from manul.contexts.records import is_missing
+from manul.contexts.schema import ContextSchema
 from manul.contexts.time_encoding import Time, is_time
 from manul.errors import InputError
 from manul.utils.suggestions import remedy
@@ -124,6 +125,12 @@ class Columns:
         layouts = dates or {}
         columns = flat_table(_columns(table))
         return cls(tuple(_fit(name, values, levels, layouts.get(name)) for name, values in columns.items()))
+
+    @property
+    def schema(self) -> ContextSchema:
+        """The fields of the table, by path."""
+        kinds = {Number: "number", Text: "text", Time: "time"}
+        return ContextSchema.of_leaves({column.name: kinds[type(column)] for column in self.columns})
 
     def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - the signature of all maps
         return [name for column in self.columns for name in column.names]

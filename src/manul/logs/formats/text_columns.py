@@ -175,8 +175,8 @@ def json_objects(table: pa.Table) -> Iterator[str]:
     heads = [f"{json.dumps(name, ensure_ascii=False)}: " for name in columns]
     layout = context_layout(table.schema)
     contexts = None if layout == "columns" else _json_lists(table) if layout == "dense" else _json_features(table)
-    for values in zip(*columns.values(), strict=True):
-        members = ", ".join(map("".join, zip(heads, values, strict=True)))
+    for row in zip(*columns.values(), strict=True):
+        members = ", ".join(map("".join, zip(heads, row, strict=True)))
         yield "{" + members + ("" if contexts is None else ', "context": ' + next(contexts)) + "}\n"
 
 
