@@ -8,6 +8,7 @@ BIN := .venv/bin
 MINUTES ?= 60
 # One more than the cores that CI has: many tests wait. What the tests of a file share is set up once.
 WORKERS ?= 3
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile src tests docs README.md CONTRIBUTING.md
 ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
 # CI runs under sanitizers what reads memory in ways of its own; `make soak` runs all tests of the core except those of
 # resident memory, which sanitizers multiply.
@@ -16,13 +17,20 @@ SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py floors.py forest
   tests/utils/test_hostile_files.py tests/utils/test_mutations.py -k "not twins and not learned_apart and not instruction_set"
 SOURCES := pyproject.toml CMakeLists.txt tests/golden.cpp $(shell find src/core -type f)
 
-.PHONY: demo test chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
+.PHONY: demo test test-whole test-all chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
 
-test: .venv/dev chromium
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile src tests docs README.md CONTRIBUTING.md
+# Without the tests that start programs or servers, build pages or play long worlds; `test-whole` has those.
+test: .venv/dev
+	$(PYTEST) -m "not whole"
+
+test-whole: .venv/dev chromium
+	$(PYTEST) -m whole
+
+test-all: .venv/dev chromium
+	$(PYTEST)
 
 # The dashboard is tested in Debian's Chromium; if it cannot be installed, the tests report what is missing.
 chromium:

@@ -29,7 +29,7 @@ from manul import worlds
 from manul.errors import ManulError
 from manul.paper import datasets
 from manul.paper.experiments import vowpal_wabbit
-from manul.paper.experiments.hindsight import EPSILON
+from manul.paper.experiments.methods import EPSILON
 from manul.worlds.simulation import Run
 
 SEEDS, ALARM_SEEDS, DRIFT_SEEDS = range(3), range(20), range(5)

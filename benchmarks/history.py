@@ -58,9 +58,9 @@ def add(transaction: Transaction, loop: int, numbers: range) -> None:
 
 
 def keep_snapshot(store: Store, events: int) -> None:
-    loop = Loop(store.loops()[0])
-    loop.read_first(store)
-    snapshot = loop.snapshot()._replace(event=events, learned=events)
+    loop = Loop(store.loops()[0], store)
+    loop.read_first()
+    snapshot = loop.model.snapshot()._replace(event=events, learned=events)
     with store.transaction() as transaction:
         transaction.add_snapshot(loop.number, snapshot, keep=2)
 

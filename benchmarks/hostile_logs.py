@@ -206,7 +206,7 @@ def text_and_missing(seed):
 
 
 def several_knobs(seed):
-    """Knobs with a range, steps and options; losses depend on them or on nothing."""
+    """ActionSpace with a range, steps and options; losses depend on them or on nothing."""
     name = ("separable", "bowl", "cliff")[seed % 3]
     world = getattr(manul.worlds.several, name)(rounds=1500, knobs=3, width=4, seed=seed)
     return manul.simulate(manul.Auto(actions=world.actions, seed=seed), world).log

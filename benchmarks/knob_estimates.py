@@ -51,7 +51,7 @@ def learned(world: Several) -> Any:
     """A policy that was trained on a log with much exploration."""
     log = manul.simulate(manul.Auto(actions=world.actions, epsilon=0.2, seed=99), world).log  # type: ignore[call-overload]
     policy: Any = manul.Auto(actions=world.actions, epsilon=0.0, nearby=0.0, seed=1)  # type: ignore[arg-type]
-    decisions = manul.actions.decision.KnobsDecisions(log.actions, log.densities, {})
+    decisions = manul.actions.decision.Decisions(log.actions, log.densities, {})
     policy.learn_many(log.contexts, decisions, log.losses)
     return policy
 

@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 import manul
 from benchmarks import gp_ucb, lightgbm_critic
 from benchmarks.limits import Check, standard_error
-from manul.actions.knobs import Choice, Knobs, Stepped
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.stepped import Stepped
+from manul.actions.space import ActionSpace
 from manul.worlds import several
 from manul.worlds.several import Several
 
@@ -81,7 +83,7 @@ def play_separately(world: Several, seed: int) -> Columns:
     >>> sorted(play_separately(several.templates(rounds=30), 0))
     ['price', 'template']
     """
-    knobs = Knobs.check(world.actions)
+    knobs = ActionSpace(world.actions)
     agents = [manul.Auto(seed=seed + 1000 * number) for number in range(len(knobs.knobs))]
     actions = []
     for number, context in enumerate(world.contexts):
@@ -99,7 +101,7 @@ def play_lightgbm(world: Several, seed: int) -> Columns:
 
     The critic is that of `benchmarks.lightgbm_critic`, with one column per knob and per option.
     """
-    knobs, rng, rounds = Knobs.check(world.actions), np.random.default_rng(seed), len(world)
+    knobs, rng, rounds = ActionSpace(world.actions), np.random.default_rng(seed), len(world)
     actions = _random_actions(knobs, rng, rounds)
     exploring = rng.random(rounds) < lightgbm_critic.fading(np.arange(rounds, dtype=np.float64))
     losses = np.empty(rounds)
@@ -121,7 +123,7 @@ def play_lightgbm(world: Several, seed: int) -> Columns:
 
 def play_gp(world: Several, seed: int) -> Columns:
     """A Gaussian process of `benchmarks.gp_ucb`; the random candidate with the lowest confidence bound is played."""
-    knobs, rng, rounds = Knobs.check(world.actions), np.random.default_rng(seed), len(world)
+    knobs, rng, rounds = ActionSpace(world.actions), np.random.default_rng(seed), len(world)
     actions, losses = _random_actions(knobs, rng, rounds), np.empty(rounds)
     model, kernel = None, None
     for number in range(rounds):
@@ -140,15 +142,15 @@ def play_gp(world: Several, seed: int) -> Columns:
     return _columns([_action(knobs, shares) for shares in actions])
 
 
-def _random_actions(knobs: Knobs, rng: np.random.Generator, count: int) -> Array:
+def _random_actions(knobs: ActionSpace, rng: np.random.Generator, count: int) -> Array:
     """Shares of the range of each knob; a step or an option has an equal part of the range."""
     return rng.random((count, len(knobs.knobs)))
 
 
-def _action(knobs: Knobs, shares: Sequence[float] | Array) -> dict[str, Any]:
+def _action(knobs: ActionSpace, shares: Sequence[float] | Array) -> dict[str, Any]:
     """The action at shares of the ranges.
 
-    >>> knobs = Knobs.check({"price": (10, 50), "template": Choice(["a", "b"])})
+    >>> knobs = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
     >>> _action(knobs, [0.5, 0.75])
     {'price': 30.0, 'template': 'b'}
     """
@@ -159,7 +161,7 @@ def _action(knobs: Knobs, shares: Sequence[float] | Array) -> dict[str, Any]:
     return knobs.action(positions)
 
 
-def _features(knobs: Knobs, shares: Array) -> Array:
+def _features(knobs: ActionSpace, shares: Array) -> Array:
     """The columns of a critic: the value of a knob, or whether it is an option."""
     columns = []
     for number, (_, knob) in enumerate(knobs.knobs):
@@ -233,7 +235,7 @@ def cost(_seeds: Sequence[int], _names: Sequence[str]) -> Iterator[Check]:
 def _core_cost(world: Several) -> float:
     agent: Any = manul.Auto(actions=world.actions)
     player, names = agent.start(world.contexts.shape[1]), list(world.actions)
-    lows, highs = agent.knobs.ranges(None)
+    lows, highs = agent.space.ranges(None)
 
     def play(number: int) -> float:
         context = world.contexts[number]

@@ -28,7 +28,7 @@ from benchmarks import lightgbm_critic, problems, search
 from benchmarks.problems import Problem
 from manul.paper import datasets
 from manul.paper.experiments import vowpal_wabbit
-from manul.paper.experiments.hindsight import EPSILON
+from manul.paper.experiments.methods import EPSILON
 
 # The cells at which Cats and Vowpal Wabbit are compared on the linear world, and those of the best Cats in hindsight.
 CELLS = tuple((leaves, h) for leaves in (16, 128, 1024, 8192) for h in (1 / 16, 1 / 64) if leaves * h >= 1)

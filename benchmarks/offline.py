@@ -23,6 +23,7 @@ import numpy as np
 
 import manul
 from benchmarks.loss import PERCENTILES
+from benchmarks.vowpal_wabbit import deployed_losses, off_policy, off_policy_seconds, write_log
 from manul.paper import datasets
 from manul.paper.experiments import vowpal_wabbit
 
@@ -69,13 +70,9 @@ def vw_best(log, held_out) -> tuple[float, str]:
     cells = [vowpal_wabbit.Cell(kind="cats", leaves=leaves, bandwidth=share) for share, leaves in GRID.cells]
     with TemporaryDirectory() as folder:
         file = Path(folder, "log.vw")
-        vowpal_wabbit.write_log(
-            path=file, contexts=log.contexts, actions=log.actions, densities=log.densities, losses=log.losses
-        )
-        vowpal_wabbit.make_cache(file=file, cell=cells[0])
-        losses = vowpal_wabbit.deployed_losses(
-            cells=cells, log=file, contexts=held_out.contexts, targets=held_out.targets
-        )
+        write_log(path=file, contexts=log.contexts, actions=log.actions, densities=log.densities, losses=log.losses)
+        vowpal_wabbit.make_cache(file=file, reader=off_policy(cells[0]))
+        losses = deployed_losses(cells=cells, log=file, contexts=held_out.contexts, targets=held_out.targets)
     best = int(np.argmin(losses))
     return losses[best], f"bandwidth {cells[best].bandwidth:g}, {cells[best].leaves} leaves"
 
@@ -95,12 +92,12 @@ def vw_seconds(log) -> float:
         file, plain = Path(folder, "log.vw"), Path(folder, "plain.vw")
         vowpal_wabbit.write_regression(path=plain, contexts=log.contexts, targets=log.losses)
         columns = {"actions": log.actions, "densities": log.densities, "losses": log.losses}
-        vowpal_wabbit.write_log(path=file, contexts=log.contexts, **columns)
+        write_log(path=file, contexts=log.contexts, **columns)
         caches = {
-            "cache": vowpal_wabbit.make_cache(file=file, cell=cells[0]),
+            "cache": vowpal_wabbit.make_cache(file=file, reader=off_policy(cells[0])),
             "plain": vowpal_wabbit.make_cache(file=plain),
         }
-        timings = [vowpal_wabbit.off_policy_seconds(cell=cell, rounds=len(log), **caches) for cell in cells]
+        timings = [off_policy_seconds(cell=cell, rounds=len(log), **caches) for cell in cells]
     return float(np.mean([timing.per_round for timing in timings]))
 
 

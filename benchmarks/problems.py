@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.search import LossFile, Measure
+from benchmarks.vowpal_wabbit import interactive_loss
 from manul import worlds
 from manul.paper.datasets import Dataset
 from manul.paper.experiments import hindsight, vowpal_wabbit
-from manul.paper.experiments.hindsight import BANDWIDTHS, EPSILON, Optimum
+from manul.paper.experiments.hindsight import BANDWIDTHS, Optimum
+from manul.paper.experiments.methods import EPSILON
 
 ROUNDS, SHAPED_ROUNDS = 100_000, 50_000  # of regression data, and of the other worlds
 
@@ -135,9 +137,7 @@ def _curves(name: str, draw: Callable[[int], worlds.Curves], saved: LossFile) ->
     def vw_loss(cell: vowpal_wabbit.Cell, seed: int, rounds: int) -> float:
         def measure() -> float:
             loss = world(seed).table((0.0, 1.0)).loss
-            return vowpal_wabbit.interactive_loss(
-                cell=cell, contexts=world(seed).contexts[:rounds], loss=loss, seed=seed
-            )
+            return interactive_loss(cell=cell, contexts=world(seed).contexts[:rounds], loss=loss, seed=seed)
 
         return saved.get(data(seed), cell, rounds=rounds, seed=seed, measure=measure)
 

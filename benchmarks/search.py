@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manul.paper.experiments.hindsight import EPSILON
+from manul.paper.experiments.methods import EPSILON
 from manul.paper.experiments.vowpal_wabbit import Cell
 
 FINALISTS = 6

@@ -19,6 +19,7 @@ import numpy as np
 
 import manul
 from benchmarks.loss import COMPARED_CELLS
+from benchmarks.vowpal_wabbit import python_call_seconds
 from manul.agents.learners import CoinBetting
 from manul.paper.experiments import vowpal_wabbit
 
@@ -134,7 +135,7 @@ def single_calls(world) -> dict:
     cell = vowpal_wabbit.Cell(kind="cats", leaves=128, bandwidth=1 / 16)
     ours, theirs = [], []
     for _ in range(PASSES):
-        theirs.append(vowpal_wabbit.python_call_seconds(cell=cell, contexts=contexts, targets=targets).per_round)
+        theirs.append(python_call_seconds(cell=cell, contexts=contexts, targets=targets).per_round)
         ours += [python_seconds(paper_agent(128, 1 / 16), contexts, targets.tolist()) for _ in range(5)]
     return row("Cats.paper from Python", 128, 1 / 16, min(ours), min(theirs))
 

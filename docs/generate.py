@@ -104,7 +104,8 @@ def _query(parameter: dict[str, Any]) -> str:
 
 
 def _body(name: str, each: dict[str, Any]) -> str:
-    lines = [f"### {name}\n", re.sub(r"\s+", " ", each["description"]) + "\n", "| field | | | |", "|---|---|---|---|"]
+    described = [re.sub(r"\s+", " ", each["description"]) + "\n"] if "description" in each else []
+    lines = [f"### {name}\n", *described, "| field | | | |", "|---|---|---|---|"]
     for field, kind in each["properties"].items():
         given = "required" if field in each["required"] else ""
         given = f"default `{json.dumps(kind['default'])}`" if "default" in kind else given

@@ -1,7 +1,12 @@
 """Shared by the tests."""
 
+import hypothesis
 import numpy as np
 import pytest
+
+# No example has to be made or to end in a given time: on a busy machine any may take long.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 # A plugin, which test_extension.py imports: collecting it would register it for all tests.
 collect_ignore = ["extension_example.py"]

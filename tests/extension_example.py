@@ -1,6 +1,7 @@
-"""An agent, an estimator and a log format in one file outside the package; importing it registers them."""
+"""An agent, an estimator, an interval and a log format in one file outside the package; importing it registers them."""
 
 import json
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -91,6 +92,21 @@ class BestPoint(BaseAgent):
 def clipped(rows, weights, losses):
     """The mean of the losses times clipped weights."""
     return Terms(np.minimum(weights, 2.0) * losses, np.ones(len(rows.actions)), weights, losses)
+
+
+@manul.register_interval("hoeffding", bounded=True)
+class Hoeffding:
+    """Hoeffding's interval of the mean of weights times losses, which are between 0 and the largest weight."""
+
+    def __init__(self, seed, largest_weight):
+        self.count, self.total = 0, 0.0
+
+    def add(self, terms):
+        self.count, self.total = self.count + len(terms.weights), self.total + (terms.weights * terms.losses).sum()
+
+    def ends(self, level, largest_weight):
+        reach = largest_weight * math.sqrt(math.log(2 / (1 - level)) / (2 * self.count))
+        return self.total / self.count - reach, self.total / self.count + reach
 
 
 def read(problems, size):

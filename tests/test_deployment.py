@@ -113,6 +113,7 @@ def test_the_unit_starts_the_service_with_options_that_exist():
     assert re.search(r"^WorkingDirectory=/var/lib/manul$", UNIT, re.MULTILINE)
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_finds_no_fault_in_the_unit(tmp_path):
     unit = tmp_path / "manul.service"
@@ -152,6 +153,7 @@ def fresh(tmp_path):
     return placed, {**clean, **given, "PATH": given["PATH"].replace("$PATH", os.environ["PATH"])}
 
 
+@pytest.mark.whole
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="builds everything anew: make soak")
 def test_the_commands_of_the_dockerfile_install_and_start_a_service(fresh, tmp_path):
     placed, variables = fresh

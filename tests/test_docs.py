@@ -91,6 +91,7 @@ def test_every_extra_and_dependency_is_explained():
     assert {name for name in (re.match(r"[\w-]+", each)[0] for each in required) if name not in page} == set()
 
 
+@pytest.mark.whole
 def test_the_pages_build_without_a_warning_and_load_nothing_from_elsewhere(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"]
     result = subprocess.run(

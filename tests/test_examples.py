@@ -10,6 +10,8 @@ import pytest
 
 from tests.markdown import ROOT
 
+pytestmark = pytest.mark.whole
+
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 

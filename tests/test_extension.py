@@ -12,7 +12,8 @@ import manul
 from manul.agents.agent_registry import AGENTS
 from manul.errors import ParameterError
 from manul.logs.formats import FORMATS
-from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
+from manul.offpolicy.evaluation.estimators import ESTIMATORS
+from manul.offpolicy.evaluation.intervals import INTERVALS
 from manul.utils.model_files import KINDS
 from manul.utils.registry import import_plugin
 from tests.service.processes import MANUL, Process
@@ -29,6 +30,7 @@ def extension():
     AGENTS.remove("best-point")
     KINDS.remove("BestPoint")
     ESTIMATORS.remove("clipped")
+    INTERVALS.remove("hoeffding")
     FORMATS.remove(".rows")
     del sys.modules["manul_plugin_extension_example"]
 
@@ -79,12 +81,14 @@ def test_the_agent_is_a_candidate_of_optimize(log):
     assert best.table.rows[1].bandwidth == 1 / 32
 
 
+@pytest.mark.whole
 def test_the_agent_runs_from_the_command_line(table, tmp_path):
     options = ["--target", "price", "--agent", "best-point", "--out", tmp_path / "policy.manul", "--json"]
     assert json.loads(ran("run", table, *options))["agent"] == "best-point"
     assert manul.load(tmp_path / "policy.manul").agent.width == 1
 
 
+@pytest.mark.whole
 def test_the_agent_is_a_candidate_from_the_command_line(log, tmp_path):
     log.write(tmp_path / "run.parquet")
     grid = ["--bandwidths", "1/4", "--leaves", "4", "--agent", "best-point"]
@@ -92,11 +96,13 @@ def test_the_agent_is_a_candidate_from_the_command_line(log, tmp_path):
     assert [row["candidate"] for row in rows] == ["Cats", "best-point"]
 
 
+@pytest.mark.whole
 def test_the_environment_names_plugins_too(monkeypatch):
     monkeypatch.setenv("MANUL_PLUGINS", f"json, {EXAMPLE}")
     assert "best-point" in ran("run", "--help", plugin=())
 
 
+@pytest.mark.whole
 def test_a_loop_of_the_service_has_the_agent_and_survives_a_restart(tmp_path):
     service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLE))
     assert service.ask("POST", "/v1/loops", LOOP)[0] == 201
@@ -113,17 +119,50 @@ def test_a_loop_of_the_service_has_the_agent_and_survives_a_restart(tmp_path):
     assert after["decisions"] == before["decisions"] == after["learned"] == 20
 
 
+def test_a_field_of_the_answer_is_added_in_one_place(tmp_path):
+    service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLE.with_name("answer_example.py")))
+    service.ask("POST", "/v1/loops", LOOP | {"agent": "auto"})
+    asked = {"context": [1.0, 2.0]}
+    _, fast = service.ask("POST", "/v1/loops/heating/decisions", asked)
+    _, routed = service.ask("POST", "/v1/loops/heating/decisions?", asked)
+    _, batch = service.ask("POST", "/v1/loops/heating/decisions/batch", {"decisions": [asked, asked | {"id": "a"}]})
+    service.ask("PUT", "/v1/loops/heating/rollout", {"baseline": 8.0})
+    _, arms = service.ask("POST", "/v1/loops/heating/decisions/batch", {"decisions": [asked]})
+    _, described = service.ask("GET", "/openapi.json")
+    service.stop()
+    assert all(each["made"] > 0 for each in (fast, routed, *batch["decisions"], *arms["decisions"]))
+    assert "made" in described["components"]["schemas"]["Decision"]["required"]
+
+
 def test_the_estimator_evaluates(log):
     estimate = manul.evaluate(lambda _: 0.5, log, "clipped", bandwidth=1 / 4)
     assert (estimate.estimator, estimate.low <= estimate.value <= estimate.high) == ("clipped", True)
     assert estimate.value <= manul.evaluate(lambda _: 0.5, log, "ips", bandwidth=1 / 4).value
 
 
+@pytest.mark.whole
 def test_the_estimator_evaluates_from_the_command_line(log, tmp_path):
     log.write(tmp_path / "run.parquet")
     manul.Cats(leaves=4, bandwidth=1 / 4).save(tmp_path / "policy.manul")
     found = ran("evaluate", tmp_path / "policy.manul", tmp_path / "run.parquet", "--estimator", "clipped", "--json")
     assert json.loads(found)["estimates"][0]["estimator"] == "clipped"
+
+
+def test_the_interval_is_computed_and_needs_its_bound(log):
+    wide, narrow = (
+        manul.evaluate(lambda _: 0.5, log, "ips", name, bandwidth=1 / 4) for name in ("hoeffding", "normal")
+    )
+    assert (wide.interval, wide.low <= narrow.low < narrow.high <= wide.high) == ("hoeffding", True)
+    without_floors = manul.Log(log.contexts, log.actions, log.densities, log.losses)
+    with pytest.raises(ParameterError, match="interval hoeffding needs an upper bound of the weights"):
+        manul.evaluate(lambda _: 0.5, without_floors, interval="hoeffding", bandwidth=1 / 4)
+
+
+def test_the_interval_is_computed_from_the_command_line(log, tmp_path):
+    log.write(tmp_path / "run.parquet")
+    manul.Cats(leaves=4, bandwidth=1 / 4).save(tmp_path / "policy.manul")
+    found = ran("evaluate", tmp_path / "policy.manul", tmp_path / "run.parquet", "--interval", "hoeffding", "--json")
+    assert json.loads(found)["estimates"][0]["interval"] == "hoeffding"
 
 
 @pytest.mark.parametrize("suffix", [".rows", ".rows.gz"])
@@ -134,6 +173,7 @@ def test_the_format_is_written_and_read(log, tmp_path, suffix):
     assert np.array_equal(again.contexts, log.contexts)
 
 
+@pytest.mark.whole
 def test_the_format_is_converted(log, tmp_path):
     log.write(tmp_path / "run.rows")
     ran("convert", tmp_path / "run.rows", tmp_path / "run.parquet")
@@ -145,6 +185,7 @@ def test_the_format_is_converted(log, tmp_path):
     [
         (lambda name: manul.register_agent(name)(best_point), "cats"),
         (lambda name: manul.register_estimator(name)(best_point), "dr"),
+        (lambda name: manul.register_interval(name)(best_point), "normal"),
         (lambda name: manul.register_format(name, read=best_point, writer=best_point), ".csv"),
         (lambda name: manul.register_store(name, best_point), "postgresql"),
     ],
@@ -156,7 +197,11 @@ def test_a_name_that_is_taken_is_an_error(register, name):
 
 @pytest.mark.parametrize(
     ("registry", "name", "advice"),
-    [(AGENTS, "best-pint", "Did you mean best-point?"), (ESTIMATORS, "clip", "Did you mean clipped?")],
+    [
+        (AGENTS, "best-pint", "Did you mean best-point?"),
+        (ESTIMATORS, "clip", "Did you mean clipped?"),
+        (INTERVALS, "hoefding", "Did you mean hoeffding?"),
+    ],
 )
 def test_an_unknown_name_is_one_sentence_with_the_closest(registry, name, advice):
     with pytest.raises(ParameterError, match=r"must be one of .*, got") as refused:
@@ -164,6 +209,7 @@ def test_an_unknown_name_is_one_sentence_with_the_closest(registry, name, advice
     assert str(refused.value).endswith(advice)
 
 
+@pytest.mark.whole
 def test_a_plugin_that_cannot_be_imported_is_one_sentence(tmp_path):
     (tmp_path / "broken.py").write_text("import nothing_of_that_name")
     done = subprocess.run(

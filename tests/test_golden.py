@@ -6,6 +6,8 @@ import pytest
 
 from tests.golden import NOT_HERE, RECORDED, ROOT, SETS, hashes
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize("instruction_set", SETS)
 def test_decisions_and_weights_have_their_golden_hashes_with_every_instruction_set(instruction_set):

@@ -8,7 +8,7 @@ import yaml
 
 from manul.cli.serve import serve
 from manul.service.configuration import Limits
-from manul.service.http.request_metrics import SECONDS
+from manul.service.http.metrics import SECONDS
 from manul.service.http.route_table import OPERATIONS
 from tests.markdown import ROOT
 from tests.service.conftest import Service, run

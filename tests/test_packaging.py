@@ -2,7 +2,11 @@
 
 import tarfile
 
+import pytest
+
 from tests.markdown import ROOT
+
+pytestmark = pytest.mark.whole
 
 
 def test_the_source_distribution_contains_its_tests_and_documentation(tmp_path, monkeypatch):

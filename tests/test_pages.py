@@ -26,6 +26,7 @@ def clone(tmp_path):
     return tmp_path
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("page", WITH_SHELL, ids=named)
 def test_what_a_page_says_to_type_works(page, clone):
     for block in blocks(page):
@@ -51,6 +52,7 @@ def readme(*kinds, then=""):
     return (text + then).replace("8000", str(port))
 
 
+@pytest.mark.whole
 def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_learned(clone):
     then = "curl -sf http://127.0.0.1:8000/\nkill $! && wait $!\n"
     printed = typed(readme("sh", then=then), clone)
@@ -64,6 +66,7 @@ def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_lea
     assert {path.name for path in clone.iterdir()} >= made
 
 
+@pytest.mark.whole
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="builds everything anew: make soak")
 def test_the_whole_path_from_nothing(tmp_path):
     typed(f"git clone -q '{ROOT}' clone", tmp_path)
@@ -99,6 +102,7 @@ def tools_without_compilers(tmp_path):
     return folder
 
 
+@pytest.mark.whole
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="installs everything anew: make soak")
 def test_readme_works_with_a_wheel_where_nothing_can_be_built(tmp_path, clone, tools_without_compilers, monkeypatch):
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"

@@ -38,6 +38,7 @@ def functions(entry):
             yield member
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("path", ENTRIES)
 def test_every_parameter_is_explained(package, path):
     rules = fenced()
@@ -59,6 +60,7 @@ def test_a_parameter_may_mean_something_else_in_one_place():
     assert rules.add_parameters("A `seed`.", "manul.Auto", ["seed"]) == "A `seed`."
 
 
+@pytest.mark.whole
 def test_copied_code_has_no_prompts_and_no_output(tmp_path):
     assert not missing(), missing()
     block = ">>> for number in range(2):\n...     total = number\n\n0\n>>> total\n1\n"

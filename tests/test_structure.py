@@ -6,14 +6,15 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import manul
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src/manul"
 MODULES = [path for path in PACKAGE.rglob("*.py") if not path.name.startswith("__")]
-# A command has the name of the function it calls, an experiment is a sweep and its analysis, and errors are errors.
+# A command has the name of the function it calls, and errors are errors.
 SHARED_NAMES = {
-    "analysis.py",
     "backup.py",
     "convert.py",
     "errors.py",
@@ -21,16 +22,21 @@ SHARED_NAMES = {
     "inspect.py",
     "optimize.py",
     "rollout.py",
-    "sweep.py",
 }
 ALLOWED = {"_replace", "_asdict", "_fields", "_core"}  # of named tuples, and the native module
 
 
+@pytest.mark.whole
 def test_the_stub_is_what_the_core_says(tmp_path):
     stub = tmp_path / "_core.pyi"
     subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "manul._core", "-o", stub], check=True)
     committed = (ROOT / "src/manul/_core.pyi").read_text()
     assert stub.read_text() == committed, "run: python -m nanobind.stubgen -m manul._core -o src/manul/_core.pyi"
+
+
+def test_a_test_that_is_not_marked_as_whole_cannot_start_a_program():
+    with pytest.raises(AssertionError, match=r"must be marked with pytest\.mark\.whole"):
+        subprocess.run([sys.executable, "--version"], check=True)
 
 
 def test_only_the_bindings_know_python():

@@ -9,6 +9,8 @@ import pytest
 
 from tests.markdown import ROOT
 
+pytestmark = pytest.mark.whole
+
 SCRIPTS = sorted((ROOT / "examples" / "tutorials").glob("*.py"))
 
 

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from manul.actions.decision import Decisions as Decisions
     from manul.actions.distribution import Atoms as Atoms
     from manul.actions.distribution import Distribution as Distribution
-    from manul.actions.knobs import Choice as Choice
-    from manul.actions.knobs import Stepped as Stepped
+    from manul.actions.kinds.choice import Choice as Choice
+    from manul.actions.kinds.span import Span as Span
+    from manul.actions.kinds.stepped import Stepped as Stepped
+    from manul.actions.space import ActionSpace as ActionSpace
     from manul.agents import AdaptiveCats as AdaptiveCats
     from manul.agents import Auto as Auto
     from manul.agents import Cats as Cats
@@ -44,8 +46,11 @@ if TYPE_CHECKING:
     from manul.offpolicy import optimize as optimize
     from manul.offpolicy.estimate import Estimate as Estimate
     from manul.offpolicy.estimate import Objection as Objection
-    from manul.offpolicy.evaluation.estimator_registry import register_estimator as register_estimator
+    from manul.offpolicy.evaluation.estimators import register_estimator as register_estimator
+    from manul.offpolicy.evaluation.intervals import register_interval as register_interval
     from manul.offpolicy.evaluation.outcome_model import register_outcome_model as register_outcome_model
+    from manul.outcomes import Outcome as Outcome
+    from manul.outcomes import Wait as Wait
     from manul.paper import datasets as datasets
     from manul.policies import theory as theory
     from manul.policies.classifier_tree import TreePolicy as TreePolicy
@@ -68,7 +73,10 @@ __version__ = "0.1.0"
 _NAMES = {
     "actions.decision": "Decision Decisions",
     "actions.distribution": "Atoms Distribution",
-    "actions.knobs": "Choice Stepped",
+    "actions.kinds.choice": "Choice",
+    "actions.kinds.span": "Span",
+    "actions.kinds.stepped": "Stepped",
+    "actions.space": "ActionSpace",
     "agents": "AdaptiveCats Auto Cats DiscreteLinear DiscreteTree Mapped ParetoGreedy Rollout SmoothedGreedy",
     "agents.agent_registry": "register_agent",
     "errors": "ManulError",
@@ -77,9 +85,11 @@ _NAMES = {
     "contexts.schema": "ContextSchema",
     "logs.log": "Log LogWriter",
     "offpolicy": "Comparison Grid Optimized compare evaluate optimize",
-    "offpolicy.evaluation.estimator_registry": "register_estimator",
+    "offpolicy.evaluation.estimators": "register_estimator",
+    "offpolicy.evaluation.intervals": "register_interval",
     "offpolicy.evaluation.outcome_model": "register_outcome_model",
     "offpolicy.estimate": "Estimate Objection",
+    "outcomes": "Outcome Wait",
     "policies.classifier_tree": "TreePolicy",
     "policies.policy": "Agent Policy",
     "policies.tree_training": "train_tree",

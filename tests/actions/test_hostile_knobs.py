@@ -1,4 +1,4 @@
-"""Knobs with hostile numbers, names and options: values come back from positions, and positions stay in range."""
+"""ActionSpace with hostile numbers, names and options: values come back from positions, and positions stay in range."""
 
 import json
 import math
@@ -9,7 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import manul
-from manul.actions.knobs import Choice, Knobs, Span, Stepped
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.span import Span
+from manul.actions.kinds.stepped import Stepped
+from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 
 NUMBERS = st.floats(-1e300, 1e300, allow_nan=False)
@@ -121,8 +124,8 @@ def test_options_of_numpy_become_those_of_python():
 def test_knobs_of_any_names_and_options_come_back_from_their_json(space):
     actions = {name: each if each == (0.0, 1.0) else Choice(each) for name, each in space.items()}
     assume(sum(len(knob.options) if isinstance(knob, Choice) else 1 for knob in actions.values()) <= 64)
-    knobs = Knobs.check(actions)
-    again = Knobs.from_description(json.loads(json.dumps(knobs.describe())))
+    knobs = ActionSpace(actions)
+    again = ActionSpace.from_description(json.loads(json.dumps(knobs.describe())))
     assert again == knobs
     assert repr(again) == repr(knobs)
 

@@ -1,14 +1,15 @@
-"""Knobs: positions and values, narrower ranges, and what is refused."""
+"""ActionSpace: positions and values, narrower ranges, and what is refused."""
 
 import numpy as np
 import pytest
 
 import manul
-from manul.actions.knobs import Knobs, Span
-from manul.actions.knobs_distribution import Options
+from manul.actions.distribution import Options
+from manul.actions.kinds.span import Span
+from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 
-KNOBS = Knobs.check(
+KNOBS = ActionSpace(
     {
         "price": (10, 50),
         "days": manul.Stepped(1, 14, 1),
@@ -46,7 +47,7 @@ def test_the_volume_is_the_inverse_of_the_uniform_density():
 
 
 def test_knobs_come_back_from_their_description():
-    assert Knobs.from_description(KNOBS.describe()) == KNOBS
+    assert ActionSpace.from_description(KNOBS.describe()) == KNOBS
 
 
 def test_within_takes_the_cells_of_the_steps_inside_and_the_bits_of_options():
@@ -108,11 +109,11 @@ def test_a_range_that_leaves_nothing_is_one_sentence(within, sentence):
 @pytest.mark.parametrize(
     ("make", "start"),
     [
-        (lambda: Knobs.check({}), "actions must have 1 to 16 knobs, got 0."),
-        (lambda: Knobs.check({f"knob{n}": (0, 1) for n in range(17)}), "actions must have 1 to 16 knobs, got 17."),
-        (lambda: Knobs.check({3: (0, 1)}), "names of knobs must be text and not empty, got 3."),
-        (lambda: Knobs.check({"price": 3}), "price must be"),
-        (lambda: Knobs.check({"price": (3, 1)}), "price must be"),
+        (lambda: ActionSpace({}), "actions must have 1 to 16 knobs, got 0."),
+        (lambda: ActionSpace({f"knob{n}": (0, 1) for n in range(17)}), "actions must have 1 to 16 knobs, got 17."),
+        (lambda: ActionSpace({3: (0, 1)}), "names of knobs must be text and not empty, got 3."),
+        (lambda: ActionSpace({"price": 3}), "price must be"),
+        (lambda: ActionSpace({"price": (3, 1)}), "price must be"),
         (lambda: manul.Stepped(0, 1, 0.3), "step must divide the range from 0 to 1 evenly, got 0.3. Try 0.9 as high."),
         (lambda: manul.Stepped(1, 14, 3), "step must divide the range from 1 to 14 evenly, got 3. Try 13 as high."),
         (lambda: manul.Stepped(0, 1, 5), "step must divide the range from 0 to 1 evenly, got 5. Try 1."),
@@ -126,7 +127,7 @@ def test_a_range_that_leaves_nothing_is_one_sentence(within, sentence):
         (lambda: manul.Choice(["a", "a"]), "options must be distinct, got ['a', 'a']."),
         (lambda: manul.Choice(["a", None]), "options must be text, numbers, True or False, got None."),
         (
-            lambda: Knobs.check({name: manul.Choice(range(32)) for name in "abc"}),
+            lambda: ActionSpace({name: manul.Choice(range(32)) for name in "abc"}),
             "actions must have at most 64 knobs and options of choices together, got 96.",
         ),
     ],

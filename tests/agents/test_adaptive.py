@@ -3,6 +3,8 @@
 import pytest
 from benchmarks.adaptive import compare
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize(("name", "widest", "narrowest"), [("smooth", 1 / 4, 1 / 32), ("cliff", 1 / 256, 0.0)])
 def test_it_is_near_the_best_fixed_bandwidth(name, widest, narrowest):

@@ -59,11 +59,13 @@ def available():
     return names[: names.index(_core.instruction_set()) + 1]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("instruction_set", available())
 def test_every_instruction_set_gives_the_same_bytes(instruction_set):
     assert fingerprint_under(instruction_set) == fingerprint()
 
 
+@pytest.mark.whole
 def test_unknown_instruction_set_is_one_sentence():
     assert "MANUL_SIMD must be baseline, avx2 or avx512 and supported here, got sse9" in fingerprint_under("sse9")
 

@@ -12,7 +12,7 @@ import pytest
 
 import manul
 from manul import _core
-from manul.actions.decision import KnobsDecision
+from manul.actions.decision import Decision
 from manul.errors import InputError, ParameterError
 from manul.utils import model_files
 from manul.worlds import several
@@ -35,10 +35,10 @@ CONTEXTS = np.random.default_rng(0).standard_normal((6000, 3)).astype(np.float32
 
 def loss_of(agent, action):
     """A loss that depends on all knobs."""
-    positions = agent.knobs.positions(action)
+    positions = agent.space.positions(action)
     shares = [
-        p / (k.kind[1] - 1) if isinstance(k, manul.Choice) else p
-        for (_, k), p in zip(agent.knobs.knobs, positions, strict=True)
+        p / (k.core[1] - 1) if isinstance(k, manul.Choice) else p
+        for (_, k), p in zip(agent.space.knobs, positions, strict=True)
     ]
     return float(np.mean(np.abs(np.array(shares) - 0.3)))
 
@@ -106,7 +106,7 @@ def test_native_windows_are_the_twins(make, box):
 @pytest.mark.parametrize("within", [None, {"a": (-0.5, 0.75)}])
 def test_native_draws_and_densities_are_those_of_the_twins_ladder(within):
     agent = play(manul.Auto(actions=SPACES["three"], epsilon=0.2, nearby=0.4, seed=5), 200)
-    lows, highs = agent.knobs.ranges(within)
+    lows, highs = agent.space.ranges(within)
     for number, context in enumerate(CONTEXTS[:200], agent.decisions):
         windows = agent.player.windows(context, lows, highs)
         positions, densities, _ = agent.player.decide(context, lows, highs, number)
@@ -118,11 +118,11 @@ def test_native_draws_and_densities_are_those_of_the_twins_ladder(within):
 
 def test_the_probability_of_a_step_is_the_ladders_mass_of_its_cell():
     agent = play(manul.Auto(actions=SPACES["steps"], epsilon=0.2, nearby=0.4), 200)
-    lows, highs = agent.knobs.ranges(None)
+    lows, highs = agent.space.ranges(None)
     for context in CONTEXTS[:50]:
         decision = agent.decide(context)
         for (name, knob), (centre, h) in zip(
-            agent.knobs.knobs, agent.player.windows(context, lows, highs), strict=True
+            agent.space.knobs, agent.player.windows(context, lows, highs), strict=True
         ):
             ladder = twin.Ladder.around(centre, h, 0, 1, nearby=0.4, anywhere=0.2, knobs=2)
             step = int(knob.position(decision.action[name], name) * knob.count)
@@ -142,7 +142,7 @@ def test_every_knob_has_a_density_that_integrates_to_one(actions):
 
 def test_the_probabilities_of_all_steps_sum_to_one():
     agent = play(manul.Auto(actions=SPACES["steps"]), 300)
-    values = [[knob.value((n + 0.5) / knob.count) for n in range(knob.count)] for _, knob in agent.knobs.knobs]
+    values = [[knob.value((n + 0.5) / knob.count) for n in range(knob.count)] for _, knob in agent.space.knobs]
     every = [dict(zip(SPACES["steps"], pair, strict=True)) for pair in itertools.product(*values)]
     for context in CONTEXTS[:10]:
         assert agent.densities_many(np.tile(context, (len(every), 1)), every).sum() == pytest.approx(1, abs=1e-12)
@@ -160,7 +160,7 @@ def test_a_decision_has_the_density_of_the_distribution_and_of_densities_many(ac
 
 def test_inverse_densities_average_to_the_volume(actions):
     agent = play(manul.Auto(actions=actions, epsilon=0.3, nearby=0.5, seed=3), 300)
-    assert_mean_is(1 / (agent.decide_many(CONTEXTS).densities * agent.knobs.volume), 1.0)
+    assert_mean_is(1 / (agent.decide_many(CONTEXTS).densities * agent.space.volume), 1.0)
 
 
 def test_inverse_densities_average_to_the_volume_of_narrowed_ranges():
@@ -236,6 +236,7 @@ def fingerprint():
 INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", INSTRUCTION_SETS[: INSTRUCTION_SETS.index(_core.instruction_set()) + 1])
 def test_every_instruction_set_gives_the_same_bytes(name):
     code = "import sys; sys.path.insert(0, '.'); from tests.agents.test_knobs import fingerprint; print(fingerprint())"
@@ -344,7 +345,7 @@ def test_bad_settings_name_their_field(settings):
 
 def test_a_decision_is_a_named_tuple_with_a_density_per_knob():
     decision = manul.Auto(actions=SPACES["two"]).decide([1.0])
-    assert isinstance(decision, KnobsDecision)
+    assert isinstance(decision, Decision)
     assert decision.densities == pytest.approx({"price": 1 / 40, "discount": 1 / 0.3})
 
 

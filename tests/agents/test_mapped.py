@@ -37,12 +37,14 @@ def lately(agent, world):
     return manul.simulate(agent, world).log.losses[-5000:].mean()
 
 
+@pytest.mark.whole
 def test_crosses_find_a_product_that_plain_cats_cannot_see():
     agents = [manul.Cats(leaves=64, bandwidth=1 / 32, seed=1) for _ in range(2)]
     plain, crossed = lately(agents[0], products()), lately(mapped(manul.maps.Crosses(), agents[1]), products())
     assert crossed < 0.6 * plain
 
 
+@pytest.mark.whole
 def test_waves_find_a_bend_that_plain_cats_cannot_see():
     contexts = np.random.default_rng(0).uniform(-1, 1, (20_000, 1))
     world = manul.worlds.Regression(contexts, np.abs(contexts[:, 0]))
@@ -52,7 +54,7 @@ def test_waves_find_a_bend_that_plain_cats_cannot_see():
 
 
 def test_a_transformer_passes_every_check(rng):
-    fitted = StandardScaler().fit(rng.normal(size=(50, checks.common.WIDTH)))
+    fitted = StandardScaler().fit(rng.normal(size=(50, checks.agent_checks.WIDTH)))
     checks.check_agent(lambda seed: mapped(manul.maps.Transformer(fitted), cats(seed)))
 
 

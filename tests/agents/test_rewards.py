@@ -42,7 +42,11 @@ def test_a_reward_is_the_loss_with_the_opposite_sign(make):
         by_reward.learn(context, decision, reward=100 * decision.action)
         by_loss.learn(context, decision, loss=-100 * decision.action)
     assert bytes_of(by_reward) == bytes_of(by_loss)
-    assert (by_reward.rewards, by_reward.losses, by_loss.rewards) == ((0.0, 100.0), (-100.0, 0.0), None)
+    assert (by_reward.outcome.rewards, by_reward.outcome.losses, by_loss.outcome.rewards) == (
+        (0.0, 100.0),
+        (-100.0, 0.0),
+        None,
+    )
 
 
 def test_batches_of_rewards_equal_single_rewards(make):
@@ -68,7 +72,7 @@ def test_a_saved_agent_keeps_its_rewards(make, tmp_path):
     agent.save(tmp_path / "agent.manul")
     loaded = manul.load(tmp_path / "agent.manul")
     assert repr(loaded) == repr(agent)
-    assert (loaded.rewards, loaded.losses) == ((0.0, 100.0), (-100.0, 0.0))
+    assert (loaded.outcome.rewards, loaded.outcome.losses) == ((0.0, 100.0), (-100.0, 0.0))
     loaded.learn(CONTEXTS[1], loaded.decide(CONTEXTS[1]), reward=100)
 
 

@@ -1,6 +1,7 @@
 """Rollouts as agents: arms, densities, late losses, files, settings."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -8,8 +9,12 @@ import pytest
 import manul
 from manul.agents.rollout import Rollout
 from manul.agents.rollout.baselines import cell
+from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT
+from manul.cli.rollout import plan_options
 from manul.errors import FileError, InputError, ParameterError
+from manul.service.rollout_schema import NewRollout
+from manul.service.rollout_schema import Rollout as RolloutResponse
 from manul.utils import model_files
 
 
@@ -295,3 +300,11 @@ def test_an_agent_cannot_be_its_own_baseline_nor_a_rollout_the_agent():
 def test_a_range_without_room_for_the_cells_of_a_baseline_is_refused(actions):
     with pytest.raises(ParameterError, match="numbers are closer than 1/4096 of it"):
         manul.Rollout(manul.Auto(actions=actions), baseline=actions[0])
+
+
+def test_the_settings_of_a_plan_have_one_list():
+    names = {each.name for each in fields(RolloutPlan)}
+    assert set(PlanSettings.__annotations__) == names
+    assert set(NewRollout.__struct_fields__) - names == {"baseline", "least_seconds", "webhook", "restart"}
+    assert names <= set(RolloutResponse.__struct_fields__)
+    assert {option.name for option in plan_options()} == names

@@ -85,7 +85,7 @@ def test_rewards_without_a_range_are_negative_losses():
         assert decision == other.decide(context)
         agent.learn(context, decision, reward=-7 * decision.action)
         other.learn(context, decision, loss=7 * decision.action)
-    assert (agent.rewards, agent.losses, other.rewards) == ("auto", "auto", None)
+    assert (agent.outcome.rewards, agent.losses, other.outcome.rewards) == ("auto", "auto", None)
 
 
 def test_the_predicted_curve_is_in_the_units_of_the_losses():

@@ -1,8 +1,11 @@
 """What holds for every command: its example runs, and an error is one line with a suggestion."""
 
+import contextlib
 import json
 import re
 import shlex
+import shutil
+from pathlib import Path
 
 import click
 import pytest
@@ -60,31 +63,46 @@ def example(name):
 WITH_FILES = [name for name in COMMANDS if set(example(name)[1:2]) & set(MISSPELT)]
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The files that the examples read."""
+    path = tmp_path_factory.mktemp("prepared")
+    with contextlib.chdir(path):
+        Path("cars.csv").write_text(CARS)
+        made = invoked(["run", "cars.csv", "--target", "price", "--log", "run.parquet", "--out", "policy.manul"])
+        assert made.exit_code == 0, made.output
+        log = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), manul.worlds.linear(rounds=50)).log
+        manul.Log(log.contexts, log.actions, log.densities, log.losses).write("log.vw")
+        open_store("decisions.db").close()
+        backup("decisions.db", "monday.zip")
+    return path
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(prepared, tmp_path, monkeypatch):
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "cars.csv").write_text(CARS)
-    made = invoked(["run", "cars.csv", "--target", "price", "--log", "run.parquet", "--out", "policy.manul"])
-    assert made.exit_code == 0, made.output
-    log = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), manul.worlds.linear(rounds=50)).log
-    manul.Log(log.contexts, log.actions, log.densities, log.losses).write("log.vw")
-    open_store("decisions.db").close()
-    backup("decisions.db", "monday.zip")
     return tmp_path
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.fixture(scope="module")
+def folders(prepared, tmp_path_factory):
+    """One for each example: where it has run before, `reproduce` does not play its rounds again."""
+    return {name: shutil.copytree(prepared, tmp_path_factory.mktemp("example") / "files") for name in ENDING}
+
+
 @pytest.mark.parametrize("name", ENDING)
-def test_the_help_ends_with_an_example_that_runs(name):
+def test_the_help_ends_with_an_example_that_runs(folders, monkeypatch, name):
+    monkeypatch.chdir(folders[name])
     assert invoked([name, "--help"]).stdout.rstrip().endswith(f"Example:\n    {example_text(name)}")
     result = invoked(example(name))
     assert result.exit_code in ((0, 1) if name == "check" else (0,)), result.output
     assert result.stdout
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ENDING)
-def test_json_is_the_whole_of_the_standard_output(name):
+def test_json_is_the_whole_of_the_standard_output(folders, monkeypatch, name):
+    monkeypatch.chdir(folders[name])
     result = invoked([*example(name), "--json"])
     assert isinstance(json.loads(result.stdout), dict)
 

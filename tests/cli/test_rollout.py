@@ -10,6 +10,8 @@ from tests.cli.test_commands import one_sentence
 from tests.service.processes import Process
 from tests.service.rollout_states import BETTER, LOOP, live, live_until
 
+pytestmark = pytest.mark.whole
+
 START = ["--baseline", "0.5", "--steps", "1/4,1/2,1", "--least-decisions", "50"]
 
 

@@ -40,6 +40,7 @@ def folder(tmp_path, monkeypatch):
     sys.setswitchinterval(interval)
 
 
+@pytest.mark.whole
 def test_the_help_ends_with_an_example_that_serves_until_it_is_told_to_stop():
     shown = CliRunner().invoke(main, ["serve", "--help"]).stdout
     assert shown.rstrip().endswith(f"Example:\n    {example_text('serve')}")

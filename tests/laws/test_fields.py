@@ -8,7 +8,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import manul
-from manul.actions.knobs import Choice
+from manul.actions.kinds.choice import Choice
 from tests.laws.fields import FIELDS, VALUES, contexts, title
 from tests.service.conftest import Service
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from manul.contexts import exact_sums
 from manul.errors import InputError, ParameterError
 from manul.logs import column_fitting
-from manul.logs.batching import pieces
 from manul.logs.column_fitting import fit_columns
 from manul.logs.log import Log
+from manul.logs.sample import Sample
 
 FLOATS = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20)
 
@@ -49,7 +49,9 @@ def test_columns_do_not_depend_on_the_batches(count):
 
 @pytest.mark.parametrize("count", [7, 600])
 def test_pieces_do_not_depend_on_the_batches(count):
-    one, other = (np.concatenate([rows.contexts for rows in pieces(each, 64)]) for each in (log(), cut(log(), count)))
+    one, other = (
+        np.concatenate([rows.contexts for rows in Sample.of(each).pieces(64)]) for each in (log(), cut(log(), count))
+    )
     assert one.tobytes() == other.tobytes()
 
 
@@ -61,7 +63,7 @@ def test_a_column_may_be_missing_in_a_batch_or_have_another_place():
         Log.from_table({"kind": ["a"], "size": pa.array([None], pa.string()), **decided}),
         Log.from_table({"size": [5.0], "kind": ["b"], **decided}),
     ]
-    (rows,) = pieces(batches)
+    (rows,) = Sample.of(batches).pieces()
     missing = {"kind": None, "size": 1}, {"kind": "a", "size": None}
     assert rows.to_dicts() == [missing[0], {"kind": None, "size": 3}, missing[1], {"kind": "b", "size": 5}]
     assert fit_columns(batches).names() == ["kind=?", "kind=a", "kind=b", "size", "size=?"]
@@ -77,7 +79,7 @@ def test_numbers_and_text_in_one_column_are_refused():
 
 def test_named_contexts_and_rows_of_numbers_do_not_mix():
     rows = Log(np.zeros((2, 3), np.float32), np.ones(2), np.ones(2), np.ones(2))
-    for attempt in (fit_columns, lambda batches: list(pieces(batches))):
+    for attempt in (fit_columns, lambda batches: list(Sample.of(batches).pieces())):
         with pytest.raises(InputError, match="All batches must have rows of numbers, or all must have named contexts"):
             attempt([log(), rows])
 
@@ -93,7 +95,7 @@ def test_a_text_of_its_own_in_every_row_takes_bounded_memory(monkeypatch):
 
 
 def test_an_iterator_is_refused_only_if_contexts_must_be_encoded():
-    (rows,) = pieces(iter([log()]))
+    (rows,) = Sample.of(iter([log()])).pieces()
     assert len(rows.to_dicts()) == 500
     with pytest.raises(ParameterError, match="Encoding named contexts reads the log twice, but log is an iterator"):
         _ = rows.contexts

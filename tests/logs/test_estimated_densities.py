@@ -7,8 +7,8 @@ import pytest
 
 import manul
 from manul.errors import InputError
-from manul.logs.batching import pieces
 from manul.logs.log import Log, LogWriter
+from manul.logs.sample import Sample
 from manul.offpolicy import estimate_densities
 from tests.logs.formats.logs import dense, own, rows
 
@@ -51,7 +51,7 @@ def test_parts_and_pieces_keep_the_mark():
     assert log.rows(np.array([1, 2])).densities_estimated
     assert log.split(0.5)[1].densities_estimated
     assert Log.concat([log, log]).densities_estimated
-    assert next(pieces(log)).estimated
+    assert next(Sample.of(log).pieces()).estimated
 
 
 def test_logged_and_estimated_densities_do_not_mix(tmp_path):

@@ -163,6 +163,7 @@ def peak(path):
     return arrow + python
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_streaming_a_log_ten_times_as_long_needs_no_more_memory(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(csv, "SAMPLE", 250)
@@ -184,6 +185,7 @@ def test_a_simulations_log_says_its_ranges_and_is_written(tmp_path):
     agent.learn_many(read.contexts, manul.Decisions(read.actions, read.densities), read.losses)
 
 
+@pytest.mark.whole
 def test_importing_manul_imports_no_arrow():
     code = "import sys, manul; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 0

@@ -5,7 +5,7 @@ import pytest
 
 import manul
 from manul.errors import InputError, ParameterError
-from manul.offpolicy.evaluation.policy_densities import Smoothed
+from manul.offpolicy.smoothed import Smoothed
 from tests.twins import empirical_likelihood as twin
 
 RANGE = (0.0, 1.0)
@@ -61,7 +61,7 @@ def test_a_segment_is_the_comparison_of_its_rows():
 
 @pytest.mark.parametrize("settings", [{}, {"by": "city"}, {"clusters": "user"}, {"by": "city", "clusters": "user"}])
 def test_batches_of_any_size_give_the_same_comparison(settings, monkeypatch):
-    monkeypatch.setattr("manul.logs.batching.pieces.__defaults__", (128,))
+    monkeypatch.setattr("manul.logs.sample.Sample.pieces.__defaults__", (128,))
     log = named_log()
     cut = [log.rows(slice(start, start + 7)) for start in range(0, 600, 7)]
     assert manul.compare({"low": LOW}, cut, **settings) == manul.compare({"low": LOW}, log, **settings)

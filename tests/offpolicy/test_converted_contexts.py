@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import manul
-from manul.logs.batching import pieces
-from manul.offpolicy.evaluation import policy_densities
+from manul.logs.sample import Sample
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
+from manul.offpolicy.smoothed import Smoothed
 
 DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(days=day) for day in range(400)]
 
@@ -21,24 +22,28 @@ def small_log(contexts):
 def test_a_method_of_an_agent_gets_what_the_agent_got():
     agent = manul.Auto(epsilon=0.2)
     log = small_log([{"x": 1.0, "age": None}, {"x": 2.0, "age": 30}])
-    (rows,) = pieces(log)
-    assert policy_densities.inputs(policy_densities.Smoothed(agent.best, 0.1, (0, 1)), rows) == rows.to_dicts()
+    (rows,) = Sample.of(log).pieces()
+    assert PolicyOnLog(Smoothed(agent.best, 0.1, (0, 1))).inputs(rows) == rows.to_dicts()
     assert rows.to_dicts()[0] == {"x": 1.0, "age": None}
 
 
 def test_functions_get_contexts_without_missing_values():
     log = small_log([{"x": 1.0, "city": None}, {"x": 2.0, "city": "a"}])
-    assert [tuple(context) for context in next(pieces(log)).function_inputs()] == [("x",), ("x", "city")]
+    assert [tuple(context) for context in next(Sample.of(log).pieces()).function_inputs()] == [("x",), ("x", "city")]
 
 
 def test_a_field_that_one_batch_lacks_is_missing_there():
     logs = [small_log([context]) for context in ({"a": 1.0}, {"a": 2.0, "b": None}, {"a": None, "b": "x"})]
-    assert next(pieces(logs)).to_dicts() == [{"a": 1.0, "b": None}, {"a": 2.0, "b": None}, {"a": None, "b": "x"}]
+    assert next(Sample.of(logs).pieces()).to_dicts() == [
+        {"a": 1.0, "b": None},
+        {"a": 2.0, "b": None},
+        {"a": None, "b": "x"},
+    ]
 
 
 @pytest.mark.parametrize(("one", "other"), [(True, None), (None, False), (DAYS[0], None), (["a"], None)])
 def test_batches_with_missing_values_only_do_not_change_the_type_of_others(one, other):
-    (rows,) = pieces([small_log([{"field": one}]), small_log([{"field": other}])])
+    (rows,) = Sample.of([small_log([{"field": one}]), small_log([{"field": other}])]).pieces()
     assert [row["field"] for row in rows.to_dicts()] == [one, other]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.logs.batching import pieces
+from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings, Position, Schedule
 
@@ -29,12 +29,12 @@ def trained(log, settings, fold=1, schedule=SHUFFLED, **options):
 
 
 def test_a_fold_is_every_third_of_fifty_blocks(log):
-    folds = cross_fitting.fold_numbers(next(pieces(log, len(log))), len(log))
+    folds = cross_fitting.fold_numbers(next(Sample.of(log).pieces(len(log))), len(log))
     assert folds.tolist() == [(row * 50 // 3000) % 3 for row in range(3000)]
 
 
 def test_a_critic_never_sees_the_rows_that_it_predicts(log, settings):
-    folds = cross_fitting.fold_numbers(next(pieces(log, len(log))), len(log))
+    folds = cross_fitting.fold_numbers(next(Sample.of(log).pieces(len(log))), len(log))
     changed = manul.Log(log.contexts, log.actions, log.densities, np.where(folds == 1, 1.0, log.losses))
     assert trained(log, settings) == trained(changed, settings)
     assert trained(log, settings, fold=0) != trained(changed, settings, fold=0)

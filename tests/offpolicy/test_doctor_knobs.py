@@ -130,7 +130,7 @@ def test_losses_outside_the_range_are_found():
 
 
 def test_a_range_of_actions_is_refused():
-    with pytest.raises(ValueError, match="actions is for logs with one knob; this one has several"):
+    with pytest.raises(ValueError, match="actions applies to logs with one knob; this one has its own knobs"):
         doctor(random_log(), actions=(0, 1))
 
 

@@ -8,7 +8,7 @@ import manul
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.gain import Gain
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.offpolicy.evaluation.policy_densities import Smoothed
+from manul.offpolicy.smoothed import Smoothed
 from tests.twins import empirical_likelihood as twin
 
 

@@ -167,7 +167,7 @@ def test_all_recover_the_loss_of_the_policy_when_it_is_played(estimator):
     [("snips", "empirical-likelihood"), ("snips", "bootstrap"), ("ips", "sequence"), ("dr", "normal")],
 )
 def test_batches_of_any_size_give_the_same_bytes(policy, log, monkeypatch, estimator, interval, size):
-    monkeypatch.setattr("manul.logs.batching.pieces.__defaults__", (128,))
+    monkeypatch.setattr("manul.logs.sample.Sample.pieces.__defaults__", (128,))
     batches = [log.rows(slice(start, start + size)) for start in range(0, len(log), size)]
     assert manul.evaluate(policy, batches, estimator, interval) == manul.evaluate(policy, log, estimator, interval)
 

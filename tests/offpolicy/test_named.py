@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.logs.batching import pieces
+from manul.logs.sample import Sample
 from manul.offpolicy import doctor
 
 
@@ -30,14 +30,14 @@ def best(log):
 
 
 def test_the_ranges_are_those_of_the_log(best):
-    assert (best.policy.actions, best.policy.losses) == ((0, 32), (0, 1))
+    assert (best.policy.actions, best.policy.outcome.losses) == ((0, 32), (0, 1))
 
 
 def test_ranges_that_are_given_go_before_those_of_the_log(log):
     best = manul.optimize(
         log, grid=manul.Grid(bandwidths=[1 / 4], leaves=[4]), actions=(-1, 33), losses=(0, 2), penalty=1
     )
-    assert (best.policy.actions, best.policy.losses) == ((-1, 33), (0, 2))
+    assert (best.policy.actions, best.policy.outcome.losses) == ((-1, 33), (0, 2))
 
 
 def test_batches_say_their_ranges_too(log):
@@ -68,7 +68,7 @@ def test_its_estimate_is_near_the_truth(log, best, estimator):
 
 
 def test_the_batch_forms_of_a_policy_on_names_give_what_the_single_form_gives(log, best):
-    rows = next(pieces(log, 50))
+    rows = next(Sample.of(log).pieces(50))
     policy, named = best.policy, rows.to_dicts()
     each = [policy.distribution(context) for context in named]
     densities = policy.densities_many(named, rows.actions)

@@ -5,8 +5,8 @@ import pytest
 
 import manul
 from manul.errors import ParameterError
-from manul.offpolicy.evaluation.policy_densities import Smoothed
 from manul.offpolicy.evaluation.report import estimates_table
+from manul.offpolicy.smoothed import Smoothed
 
 RANGE = (0.0, 1.0)
 

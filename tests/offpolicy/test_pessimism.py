@@ -81,7 +81,13 @@ def test_an_empty_log_and_a_bad_loss_are_refused():
 
 
 def test_a_log_of_rewards_is_said_to_have_earned_them():
-    result = Restrained(policy=None, estimate=None, refusal="The log is too short.", logged=-2.5, rewards=True)
+    result = Restrained(
+        policy=None,
+        estimate=None,
+        refusal="The log is too short.",
+        logged=-2.5,
+        outcome=manul.Outcome.of(rewards="auto"),
+    )
     assert str(result) == "The log earned 2.5 on average. The log is too short."
 
 

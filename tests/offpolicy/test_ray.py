@@ -148,6 +148,14 @@ def test_tasks_read_the_files_of_a_log(log, local_ray, tmp_path):
     assert not any(isinstance(pickle.loads(each), manul.Log) for each in local_ray.stored)
 
 
+def test_tasks_give_the_local_policy_of_several_knobs(local_ray):
+    world = manul.worlds.several.templates(rounds=400)
+    log = manul.simulate(manul.Auto(actions=world.actions, epsilon=0.5), world).log
+    there, here = (manul.optimize(log, epsilon=0.1, engine=engine) for engine in ("ray", "local"))
+    assert repr(outcome(there)) == repr(outcome(here))  # without an interval, its ends are NaN
+    assert local_ray.stored
+
+
 class SpiedCats(manul.Cats):
     """A tree that leaves a file with the name of the node that trains it; tasks train copies."""
 
@@ -175,7 +183,6 @@ def remove_once_busy(cluster, busy):
 
 
 def test_a_folder_to_resume_from_is_refused_on_a_cluster(log, grid):
-    pytest.importorskip("ray")
     with pytest.raises(ParameterError, match="resume must be None with engine='ray', got 'here'"):
         manul.optimize(log, grid=grid, engine="ray", resume="here")
 

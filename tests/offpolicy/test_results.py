@@ -3,6 +3,7 @@
 import manul
 from manul.offpolicy.optimization.optimize import Optimized
 from manul.offpolicy.optimization.results import Row, Table
+from manul.outcomes import LOSSES
 
 
 def rows(count):
@@ -30,11 +31,11 @@ def test_few_candidates_are_printed_in_their_order():
     assert lines[11].startswith("logged")
 
 
-def optimized(chosen, *, rewards=False):
-    sign = -1 if rewards else 1
+def optimized(chosen, outcome=LOSSES):
+    sign = outcome.to_loss(1)
     losses = (("auto", None, 0.2), ("Cats", 16, 0.15), ("Cats", 128, 0.3))
     table = tuple(Row(name, 0.25, leaves, sign * each, 0.0, sign * each) for name, leaves, each in losses)
-    return Optimized(Table(table, chosen=chosen, rewards=rewards), manul.Auto())
+    return Optimized(Table(table, chosen=chosen, outcome=outcome), manul.Auto())
 
 
 def test_the_title_of_the_plot_names_the_chosen_candidate_and_its_value():
@@ -45,4 +46,7 @@ def test_the_title_of_the_plot_names_the_chosen_candidate_and_its_value():
 
 def test_the_title_of_the_plot_has_rewards_if_the_log_has_them():
     highest = "tree with the highest objective: bandwidth 1/4 and 128 leaves, objective 0.3000"
-    assert optimized(0, rewards=True).plot().get_title() == f"chosen: auto, objective 0.2000\n{highest}"
+    assert (
+        optimized(0, manul.Outcome.of(rewards="auto")).plot().get_title()
+        == f"chosen: auto, objective 0.2000\n{highest}"
+    )

@@ -7,6 +7,7 @@ import pytest
 import manul
 from manul.errors import ParameterError
 from manul.offpolicy.optimization import checkpoint
+from manul.offpolicy.optimization.phase_files import PhaseFiles
 
 
 class StoppedError(Exception):
@@ -73,6 +74,34 @@ def test_another_log_or_grid_is_refused(log, grid, tmp_path):
         manul.optimize(log.rows(slice(500)), grid=grid, resume=tmp_path, penalty=1)
     with pytest.raises(ParameterError, match="different settings"):
         manul.optimize(log, grid=manul.Grid.paper(), resume=tmp_path, penalty=1)
+
+
+@pytest.fixture(scope="module")
+def several():
+    world = manul.worlds.several.templates(rounds=400)
+    return manul.simulate(manul.Auto(actions=world.actions, epsilon=0.5), world).log
+
+
+@pytest.mark.parametrize("phase", ["in-order", "judges", "verdict-0", "all-rows"])
+def test_a_stopped_run_of_several_knobs_ends_as_one_that_ran_through(several, tmp_path, monkeypatch, phase):
+    with monkeypatch.context() as patched:
+        keep = PhaseFiles.keep
+        patched.setattr(
+            PhaseFiles, "keep", lambda files, name, *rest: _stop() if name == phase else keep(files, name, *rest)
+        )
+        with pytest.raises(StoppedError):
+            manul.optimize(several, resume=tmp_path / "run", epsilon=0.1)
+    resumed, whole = (manul.optimize(several, resume=folder, epsilon=0.1) for folder in (tmp_path / "run", None))
+    assert bytes_of(resumed, tmp_path) == bytes_of(whole, tmp_path)
+    assert repr(resumed.verdict) == repr(whole.verdict)
+
+
+def test_a_finished_run_of_several_knobs_trains_nothing_again(several, tmp_path, monkeypatch):
+    first = manul.optimize(several, resume=tmp_path / "run")
+    monkeypatch.setattr("manul.offpolicy.cross_fitting.learn", _stop)
+    assert str(manul.optimize(several, resume=tmp_path / "run")) == str(first)
+    with pytest.raises(ParameterError, match="different log"):
+        manul.optimize(several.rows(slice(1, None)), resume=tmp_path / "run")
 
 
 def _stop(*_):

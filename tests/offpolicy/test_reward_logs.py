@@ -59,7 +59,7 @@ def mirrored(interval):
 def test_an_estimate_has_the_rewards_beside_its_losses(pair, estimator):
     losses, rewards = (manul.evaluate(rule, log, estimator, bandwidth=1.0) for log in pair)
     assert (losses.value, losses.objections) == (rewards.value, rewards.objections)
-    assert (losses.reward, losses.rewards, rewards.rewards) == (None, False, True)
+    assert (losses.reward, losses.outcome.better, rewards.outcome.better) == (None, "low", "high")
     ends = losses.value, losses.low, losses.high
     assert rewards.reward == (pytest.approx(mirrored(ends).expected, nan_ok=True))
     assert rewards.reward.value > 0
@@ -146,7 +146,7 @@ def test_the_table_of_candidates_is_printed_in_rewards(optimized):
 
 def test_the_result_and_its_verdict_have_the_rewards(optimized):
     losses, rewards = optimized
-    assert (losses.reward, losses.verdict.reward, losses.rewards) == (None, None, False)
+    assert (losses.reward, losses.verdict.reward, losses.outcome.better) == (None, None, "low")
     assert (rewards.chosen, rewards.reward) == (losses.chosen, -losses.chosen.estimate)
     assert rewards.verdict.gain == losses.verdict.gain > 0
     assert rewards.verdict.reward.value == (-losses.verdict.value[0], losses.verdict.value[1])
@@ -166,7 +166,16 @@ def test_the_heat_map_and_the_csv_of_candidates_have_rewards(optimized, tmp_path
     plain, stated = (read_csv(tmp_path / f"{name}.csv") for name in ("losses", "rewards"))
     assert [float(row["reward"]) for row in stated] == [-float(row["estimate"]) for row in plain]
     assert [float(row["objective"]) for row in stated] == [-float(row["objective"]) for row in plain]
-    assert (tmp_path / "losses.manul").read_bytes() == (tmp_path / "rewards.manul").read_bytes()
+
+
+def test_a_policy_of_rewards_is_that_of_losses_and_keeps_its_rewards(optimized):
+    (_, plain, arrays), (_, stated, mirror) = (each.policy.contents() for each in optimized)
+    assert {name: each.tobytes() for name, each in arrays.items()} == {n: each.tobytes() for n, each in mirror.items()}
+    assert (plain.pop("losses"), stated.pop("rewards"), plain) == ((-100.0, 20.0), SPAN, stated)
+    policy = manul.loads(manul.dumps(optimized[1].policy))
+    decision = policy.decide([0.5, 0.5])
+    policy.learn([0.5, 0.5], decision, reward=40.0)
+    assert policy.outcome == manul.Outcome.of(rewards=SPAN)
 
 
 def test_the_best_of_trees_is_marked_as_the_highest():

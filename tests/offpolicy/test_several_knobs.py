@@ -7,8 +7,8 @@ import pytest
 
 import manul
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import pieces
-from manul.offpolicy.evaluation.knob_policies import DRAWS, KnobsPolicy
+from manul.logs.sample import Sample
+from manul.offpolicy.evaluation.policy_densities import DRAWS, PolicyOnLog
 from manul.offpolicy.optimization.verdict import Verdict
 
 KNOBS = {"price": (10, 50), "days": manul.Stepped(1, 4, 1), "template": manul.Choice(["a", "b"])}
@@ -32,7 +32,7 @@ def play(agent, rounds):
         actions.append(decision.action)
         decisions.append(decision)
     by_knob = {name: np.array([each.densities[name] for each in decisions]) for name in KNOBS}
-    columns = agent.knobs.columns(actions), np.array([each.density for each in decisions]), np.array(losses)
+    columns = agent.space.columns_of(actions), np.array([each.density for each in decisions]), np.array(losses)
     return manul.Log(contexts, *columns, knobs=KNOBS, densities_by_knob=by_knob)
 
 
@@ -100,8 +100,8 @@ def test_weights_far_from_1_are_refused(estimator):
 
 def test_draws_follow_the_distribution_of_a_policy(uniform):
     agent = manul.Auto(actions=KNOBS, epsilon=0.5, nearby=0.3, seed=3)
-    rows = next(pieces(uniform, several=True))
-    draws = KnobsPolicy(agent).draws(rows, rows.contexts)
+    rows = next(Sample.of(uniform).pieces())
+    draws, _ = PolicyOnLog(agent).points(rows)
     assert draws.shape == (3000, DRAWS, 3)
     assert draws[:, :, 0].mean() == pytest.approx(0.5, abs=0.02)  # untrained: uniform
     assert (draws[:, :, 2] == 1).mean() == pytest.approx(0.5, abs=0.02)
@@ -125,7 +125,7 @@ def test_logs_with_named_contexts_are_evaluated_and_optimized(uniform):
 def test_a_policy_with_a_distribution_only_is_evaluated(uniform):
     class Uniform:
         agent = manul.Auto(actions=KNOBS)
-        knobs = agent.knobs
+        space = agent.space
 
         def distribution(self, context, within=None):
             return self.agent.distribution(context, within)
@@ -180,8 +180,6 @@ def test_single_rows_give_the_same_policy(uniform):
     [
         ({"candidates": "cats"}, "Trees set one knob, but the log has price, days, template. Use candidates='auto'."),
         ({"grid": manul.Grid.small()}, "Trees set one knob"),
-        ({"resume": "run"}, "resume applies to logs with one knob"),
-        ({"engine": "ray"}, "engine='ray' applies to logs with one knob"),
         ({"actions": (0, 1)}, "actions applies to logs with one knob"),
     ],
 )

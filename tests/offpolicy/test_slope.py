@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.logs.sample import Sample
 from manul.offpolicy.evaluation.bandwidth import choose_bandwidth, slope
 
 RANGE = (0.0, 1.0)
@@ -18,7 +19,7 @@ def uniform_log(loss_of, seed=1, rows=20_000):
 
 def chosen(loss_of):
     logs = [uniform_log(loss_of, seed) for seed in range(15)]
-    return np.median([choose_bandwidth(lambda _: 0.5, log, (0.0, 1.0), (0.0, 1.0)) for log in logs])
+    return np.median([choose_bandwidth(lambda _: 0.5, Sample.of(log)) for log in logs])
 
 
 def test_a_flat_loss_takes_a_wide_window():
@@ -45,9 +46,11 @@ def test_a_constant_added_to_all_losses_changes_nothing(constant):
     log = uniform_log(lambda action: np.abs(action - 0.5))
     shifted = manul.Log(log.contexts, log.actions, log.densities, log.losses + constant)
     wider = (min(constant, 0.0), max(constant, 0.0) + 1.0)  # the range may also contain values that do not occur
-    windows = [choose_bandwidth(lambda _: 0.5, *each) for each in ((log, RANGE, RANGE), (shifted, RANGE, wider))]
+    windows = [
+        choose_bandwidth(lambda _: 0.5, Sample.of(each, losses=span)) for each, span in ((log, RANGE), (shifted, wider))
+    ]
     assert windows[0] == windows[1] < 0.5
 
 
 def test_a_log_without_enough_rows_in_any_window_takes_the_widest():
-    assert choose_bandwidth(lambda _: 0.5, uniform_log(lambda action: action, rows=20), RANGE, RANGE) == 0.5
+    assert choose_bandwidth(lambda _: 0.5, Sample.of(uniform_log(lambda action: action, rows=20))) == 0.5

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import manul
-from manul.logs.batching import pieces
 from manul.logs.row_hashes import known_rows, row_hashes, sketch_log
+from manul.logs.sample import Sample
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 
 TITLE = "trained on these rows"
@@ -35,7 +35,7 @@ def policy(log):
 def share(policy, log):
     """The share of the rows of a log that a policy was trained on."""
     doubts = PolicyObjections(policy)
-    for rows in pieces(log, several=True):
+    for rows in Sample.of(log).pieces():
         doubts.add(rows)
     return doubts.trained_share
 
@@ -100,9 +100,9 @@ def test_hashes_are_the_same_through_every_format(suffix, named, rewards, tmp_pa
     if rewards and suffix in (".vw", ".dsjson"):
         log = noise(300, named=named)
     log.write(tmp_path / f"log{suffix}")
-    again = next(pieces(manul.Log.read(tmp_path / f"log{suffix}")))
+    again = next(Sample.of(manul.Log.read(tmp_path / f"log{suffix}")).pieces())
     for contexts in (True, False):
-        one, other = (row_hashes(rows, contexts=contexts).tolist() for rows in (again, next(pieces(log))))
+        one, other = (row_hashes(rows, contexts=contexts).tolist() for rows in (again, next(Sample.of(log).pieces())))
         assert one == other
 
 
@@ -119,7 +119,7 @@ def test_a_sketch_of_many_rows_estimates_the_share():
     log = manul.Log(np.empty((200_000, 0)), columns[0], np.ones(200_000), columns[1])
     sketch = sketch_log(log.rows(slice(100_000)))
     assert len(sketch.hashes) == 1024
-    assert known_rows(sketch, next(pieces(log, 200_000))).mean() == pytest.approx(0.5, abs=0.05)
+    assert known_rows(sketch, next(Sample.of(log).pieces(200_000))).mean() == pytest.approx(0.5, abs=0.05)
 
 
 def prices(width, seed):

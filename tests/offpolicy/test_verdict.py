@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.offpolicy.optimization.verdict import Verdict, VerdictSums, greedy_weights
 
@@ -11,8 +11,8 @@ ONE, NONE = (0.0, 1.0), np.empty((2000, 0), np.float32)
 
 
 def judged(weights, losses, floor):
-    rows = Rows(0, NONE, np.linspace(0, 1, 2000), np.ones(2000), losses, None, None, floors=np.full(2000, floor))
-    sums = VerdictSums(ONE, ONE, cap=1e9)
+    rows = Rows(0, NONE, np.linspace(0, 1, 2000), np.ones(2000), losses, floors=np.full(2000, floor))
+    sums = VerdictSums(ONE, cap=1e9)
     sums.add(rows, WindowTerms(weights, np.full(2000, 0.25), np.zeros(2000), np.zeros(2000)))
     return sums.verdict()
 
@@ -82,10 +82,10 @@ def test_rare_losses_that_no_matching_decision_has_are_no_evidence():
 
 def test_the_greedy_part_of_a_mixture_has_the_weight_of_its_window():
     densities = np.where(np.arange(2000) % 2, 0.1 + 0.9 / 0.5, 0.1)
-    rows = Rows(0, NONE, np.zeros(2000), densities, np.zeros(2000), None, None, floors=np.full(2000, 0.1))
-    assert greedy_weights(rows, ONE)[:2] == pytest.approx([0.0, 2.0 / 1.9])
+    rows = Rows(0, NONE, np.zeros(2000), densities, np.zeros(2000), floors=np.full(2000, 0.1))
+    assert greedy_weights(rows)[:2] == pytest.approx([0.0, 2.0 / 1.9])
 
 
 def test_an_unknown_floor_leaves_the_greedy_part_out():
-    rows = Rows(0, NONE, np.zeros(2000), np.ones(2000), np.zeros(2000), None, None, floors=np.full(2000, np.nan))
-    assert greedy_weights(rows, ONE) is None
+    rows = Rows(0, NONE, np.zeros(2000), np.ones(2000), np.zeros(2000), floors=np.full(2000, np.nan))
+    assert greedy_weights(rows) is None

@@ -15,6 +15,10 @@ from manul.service.store.store_registry import open_store
 from tests.service.browser import browsing, missing
 from tests.service.postgres import Server
 
+# A server of PostgreSQL is started once for all tests of a process.
+STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.whole)]
+on_postgres = pytest.mark.parametrize("store", STORES[1:], indirect=True)
+
 
 class Clock:
     """Time that goes on when it is told to."""
@@ -28,7 +32,7 @@ class Clock:
 
 async def until(holds):
     """Waits for what other threads bring about."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):  # much longer than anything takes on a busy machine
         while not holds():
             await asyncio.sleep(0.001)
 
@@ -62,7 +66,7 @@ class Service:
 
     async def learned(self, loop, outcomes):
         """Waits until the model contains that many outcomes."""
-        await until(lambda: self.engine.loop(loop).learned >= outcomes)
+        await until(lambda: self.engine.loop(loop).model.learned >= outcomes)
 
     async def refused(self, status, path, content, *, method="POST", field=None, **headers):
         """Sends something that must be refused in the one shape; returns the sentence."""
@@ -95,7 +99,7 @@ def postgres():
     server.remove()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=STORES)
 def store(request, tmp_path):
     """An empty store of every kind."""
     return empty_store(request, tmp_path / "decisions.db")

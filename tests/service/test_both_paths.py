@@ -15,6 +15,8 @@ from tests.service.processes import MANUL, Process
 from tests.service.several_knobs import OFFERS
 from tests.service.wire import exchanged
 
+pytestmark = pytest.mark.whole
+
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
 PROGRAMS = {"fast": (MANUL,), "router": (sys.executable, Path(__file__).with_name("router_only.py"))}
 # Requests that never end take the whole time: little for many, more beside other tests on a busy machine.

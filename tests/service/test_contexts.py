@@ -8,10 +8,10 @@ import pytest
 from pyarrow import parquet
 
 import manul
-from manul.logs.batching import pieces
-from manul.offpolicy.evaluation.policy_densities import densities
+from manul.logs.sample import Sample
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.service.configuration import Limits
-from manul.service.engine.models import make_agent
+from manul.service.engine.loop_agent import make_agent
 from tests.service.conftest import Service, run
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import replayed
@@ -34,7 +34,7 @@ async def test_a_loop_of_named_contexts_learns_from_missing_ones_and_starts_agai
     async with service.running():
         await report(service, await service.post("/heat/decisions"))
         await service.learned("heat", 3)
-        assert replayed(service.engine, "heat")[0] == manul.dumps(service.engine.loop("heat").agent)
+        assert replayed(service.engine, "heat")[0] == manul.dumps(service.engine.loop("heat").model.agent)
 
 
 @run
@@ -76,7 +76,7 @@ async def test_a_context_of_too_many_features_is_refused(store, context):
         batch = {"decisions": [{"context": context}]}
         await service.refused(422, "/v1/loops/heat/decisions/batch", batch, field="decisions[0].context")
         await service.refused(422, "/v1/loops/heat/observations", {"context": context, "action": 30}, field="context")
-        assert service.engine.loop("heat").agent.width is None
+        assert service.engine.loop("heat").model.agent.width is None
 
 
 @run
@@ -88,7 +88,7 @@ async def test_a_first_context_that_would_take_too_much_memory_is_refused(store)
         asked = {"context": [0.0] * 4000}
         sentence = await service.refused(422, "/v1/loops/heat/decisions", asked, field="context")
         assert "--max-loop-bytes" in sentence
-        assert service.engine.loop("heat").agent.width is None
+        assert service.engine.loop("heat").model.agent.width is None
         await service.post("/heat/decisions", context=[0.5])
 
 
@@ -154,7 +154,7 @@ async def test_a_loop_learns_from_dates_what_the_library_learns(service, agent):
             await report(service, made, loss=number / 12)
             library.learn(context, manul.Decision(made["action"], made["density"]), loss=number / 12)
         await service.learned("heat", 12)
-        learned = manul.dumps(service.engine.loop("heat").agent)
+        learned = manul.dumps(service.engine.loop("heat").model.agent)
         assert learned == manul.dumps(library) == replayed(service.engine, "heat")[0]
 
 
@@ -244,5 +244,5 @@ async def test_a_model_on_the_log_of_its_loop_states_the_densities_that_were_log
             await report(service, each)
         content = (await service.client.get("/v1/loops/heat/log")).content
         log = manul.Log.from_table(parquet.read_table(io.BytesIO(content))).rows(slice(40, None))
-        own = densities(model, next(pieces(log)))
+        own = PolicyOnLog(model).densities(next(Sample.of(log).pieces()))
         assert own.tolist() == pytest.approx([each["density"] for each in made], rel=1e-12)

@@ -17,6 +17,8 @@ from manul.service.http.openapi import document
 from manul.service.http.route_table import OPERATIONS
 from tests.service.processes import Process
 
+pytestmark = pytest.mark.whole
+
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 KNOWN = {"loop": "heat", "id": "order-1"}
 

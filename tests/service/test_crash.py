@@ -10,12 +10,13 @@ import time
 import pytest
 
 from manul.service.engine.engine import Engine
-from manul.service.engine.write_operations import id_of
 from manul.service.store import OUTCOMES
 from manul.service.store.store_registry import open_store
 from tests.service.processes import Process
 from tests.service.several_knobs import KNOBS
 from tests.service.test_recovery import model_of, replayed
+
+pytestmark = pytest.mark.whole
 
 SOAK = bool(os.environ.get("MANUL_SOAK"))
 KILLS = {"sqlite": 200 if SOAK else 10, "postgres": 50 if SOAK else 5}
@@ -86,7 +87,7 @@ def stored(store, loop=1):
     decided, after = {}, 0
     while blocks := store.blocks(loop, after, 1000):
         for each in (each for block in blocks for each in block.decisions()):
-            name = id_of(each)
+            name = each.public_id
             assert name not in decided
             decided[name] = each
         after = blocks[-1].last
@@ -124,13 +125,13 @@ def check_model(store, row, outcomes):
     """What a start recovers is what a replay from nothing gives, and each outcome is in it once."""
     engine = Engine(store)
     loop = engine.recover(row)
-    assert replayed(engine, row.name) == (model_of(loop), outcomes, loop.model)
-    assert (loop.learned, loop.refused) == (outcomes, 0)
+    assert replayed(engine, row.name) == (model_of(loop), outcomes, loop.model.event)
+    assert (loop.model.learned, loop.model.refused) == (outcomes, 0)
 
 
 def wait_for_decisions(known, count):
     """Wait until so many decisions are acknowledged; a busy machine makes few in a fixed time."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while sum(len(each.decisions) for each in known.values()) < count and time.monotonic() < until:
         time.sleep(0.002)
 
@@ -139,7 +140,7 @@ def rollout_moves(place):
     """Why the rollout moved, from a full replay."""
     store = leading(place)
     row = next(row for row in store.loops() if row.name == "c")
-    reasons = [move.reason for move in Engine(store).recover(row).rollout.moves]
+    reasons = [move.reason for move in Engine(store).recover(row).model.rollout.moves]
     store.close()
     return reasons
 

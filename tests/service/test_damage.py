@@ -3,7 +3,7 @@
 import logging
 
 import manul
-from manul.service.engine.loop import Loop
+from manul.service.engine.model import Model
 from tests.service.conftest import run, until
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import play, replayed
@@ -25,15 +25,15 @@ def damage(service, statement):
 
 @run
 async def test_an_event_that_cannot_be_learned_is_set_aside_counted_and_named(service, monkeypatch, caplog):
-    learn = Loop.learn_one
+    learn = Model.learn_one
 
     def fails_at_third(loop, event, decided):
         if event.number == 3:
             raise ZeroDivisionError("division by zero")
         learn(loop, event, decided)
 
-    monkeypatch.setattr(Loop, "learn_one", fails_at_third)
-    monkeypatch.setattr(Loop, "learn_many", lambda *_: False)
+    monkeypatch.setattr(Model, "learn_one", fails_at_third)
+    monkeypatch.setattr(Model, "learn_many", lambda *_: False)
     async with service.running():
         await service.post("", 201, **HEAT)
         await play(service, 5)
@@ -53,11 +53,11 @@ async def test_a_damaged_snapshot_is_passed_over_for_an_older_one_and_the_events
             await play(service, 5)
             await service.learned("heat", learned)
             await until(lambda learned=learned: service.engine.store.snapshots(1)[:1] == [learned])
-        before = manul.dumps(service.engine.loop("heat").agent)
+        before = manul.dumps(service.engine.loop("heat").model.agent)
     damage(service, "UPDATE snapshots SET body = '\\x00'::bytea WHERE event = 10")
     async with service.running():
-        assert manul.dumps(service.engine.loop("heat").agent) == before
-        assert service.engine.loop("heat").learned == 10
+        assert manul.dumps(service.engine.loop("heat").model.agent) == before
+        assert service.engine.loop("heat").model.learned == 10
     assert any(each.levelno == logging.ERROR and each.loop == "heat" for each in caplog.records)
 
 
@@ -67,10 +67,10 @@ async def test_all_snapshots_damaged_means_a_replay_of_all_events(service):
         await service.post("", 201, **HEAT)
         await play(service, 5)
         await service.learned("heat", 5)
-        before = manul.dumps(service.engine.loop("heat").agent)
+        before = manul.dumps(service.engine.loop("heat").model.agent)
     damage(service, "UPDATE snapshots SET body = '\\x00'::bytea, history = '\\x00'::bytea")
     async with service.running():
-        assert manul.dumps(service.engine.loop("heat").agent) == before
+        assert manul.dumps(service.engine.loop("heat").model.agent) == before
 
 
 @run

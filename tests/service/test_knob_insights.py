@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from manul.actions.knobs import Choice, Span, Stepped
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.span import Span
+from manul.actions.kinds.stepped import Stepped
 from manul.service.insights import loop_report
-from manul.service.insights.cells import cell_count, cells, middles, positions
 from tests.service.conftest import Service, run
 from tests.service.several_knobs import KNOBS, OFFERS
 from tests.service.test_several_knobs import play
@@ -88,7 +89,7 @@ async def test_the_report_judges_each_knob_by_its_own_densities(tmp_path):
         assert report["exploration"]["explored"] > 100
         assert report["beliefs"]["rounds"] == 600
         loop = service.engine.loop("offers")
-        findings = loop_report.examine(service.engine.store, loop, loop.snapshot(), 0.0).findings
+        findings = loop_report.examine(service.engine.store, loop, loop.model.snapshot(), 0.0).findings
         assert [each.title for each in findings if each.severity == "error"] == []
 
 
@@ -106,8 +107,8 @@ async def test_too_many_combinations_of_options_leave_the_density_empty(tmp_path
 
 def test_cells_contain_their_middles():
     for knob in (Span(-2.0, 8.0), Stepped(1, 14, 1), Stepped(0, 99, 0.5), Choice(["a", 2])):
-        places = cells(knob, positions(knob, middles(knob)))
-        assert places.tolist() == list(range(cell_count(knob)))
+        places = knob.cells(knob.positions(knob.middles(), "knob"))
+        assert places.tolist() == list(range(knob.cell_count))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 
 from tests.service.conftest import Service, until
 
+pytestmark = pytest.mark.whole
+
 PRICES, VISITORS, BATCH, SEEDS = (10.0, 60.0), 4000, 50, 3
 WAIT = 400  # visitors
 SHOP = {"actions": PRICES, "rewards": [0, 60]}
@@ -33,7 +35,7 @@ async def play(service, name, seed, **wait):
         service.clock.time += 1
         service.engine.end_waits()
         await service.engine.write(lambda _: None)
-        await until(lambda: loop.model == service.engine.store.counts(loop.number).events)
+        await until(lambda: loop.model.event == service.engine.store.counts(loop.number).events)
     return np.concatenate(earned)
 
 

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from manul.service.http import handlers, metrics
+from manul.service.engine.loop import Loop
+from manul.service.http import metrics
 from manul.service.store import StoreFailure
 from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
@@ -126,7 +127,7 @@ async def test_a_request_that_fails_is_one_json_answer_and_one_line_of_the_log(t
     async with service.running():
         await service.post("", 201, **HEAT)
         monkeypatch.setattr(service.engine, "decide", lambda *_: 1 / 0)
-        monkeypatch.setattr(handlers, "status", lambda *_: 1 / 0)
+        monkeypatch.setattr(Loop, "status", lambda *_: 1 / 0)
         for method, path, route in (("POST", DECIDE, "decide"), ("GET", "/v1/loops/heat", "status")):
             caplog.clear()
             answer = await service.client.request(method, path, content=b"{}", headers={"X-Request-Id": "mine"})
@@ -136,6 +137,7 @@ async def test_a_request_that_fails_is_one_json_answer_and_one_line_of_the_log(t
             assert (line.request_id, line.route, line.status) == ("mine", route, 500)
 
 
+@pytest.mark.whole
 def test_a_refusal_is_a_line_of_json_with_its_request(tmp_path):
     server = Process(tmp_path)
     exchanged(server.port, request("POST", DECIDE, b"{}", "X-Request-Id: mine"), count=1)

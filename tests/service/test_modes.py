@@ -67,7 +67,7 @@ async def test_an_exported_model_comes_back_and_replays(service, tmp_path):
         await service.learned("heat", 23)
         assert replayed(service.engine, "heat") == (await model(service), 23, 23 + 1)
     async with service.running():
-        assert manul.dumps(service.engine.loop("heat").agent) == replayed(service.engine, "heat")[0]
+        assert manul.dumps(service.engine.loop("heat").model.agent) == replayed(service.engine, "heat")[0]
 
 
 @run

@@ -9,6 +9,8 @@ from manul.service.http.origins import Origins
 from tests.service.processes import MANUL, Process
 from tests.service.wire import exchanged
 
+pytestmark = pytest.mark.whole
+
 LOOPS = "/v1/loops"
 
 

@@ -11,6 +11,8 @@ from tests.service.test_modes import HEAT
 from tests.service.test_recovery import play, replayed
 from tests.service.wire import exchanged, request
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def server():

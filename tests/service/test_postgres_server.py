@@ -3,8 +3,11 @@
 import shutil
 
 import psycopg
+import pytest
 
 from tests.service.postgres import Server, package
+
+pytestmark = pytest.mark.whole
 
 
 def test_a_server_starts_from_a_folder_that_only_its_owner_may_enter(tmp_path):

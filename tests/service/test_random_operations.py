@@ -13,6 +13,8 @@ from tests.service.processes import Process
 from tests.service.test_crash import leading
 from tests.service.test_recovery import model_of, replayed
 
+pytestmark = pytest.mark.whole
+
 SOAK = bool(os.environ.get("MANUL_SOAK"))
 OPERATIONS, RESTART_EVERY = (10_000, 80) if SOAK else (300, 60)
 AGENTS = (
@@ -151,7 +153,7 @@ def models_equal_their_replay(place):
     for row in store.loops():
         loop = engine.recover(row)
         if store.first_decision(row.number) is not None and not row.paused:
-            assert replayed(engine, row.name) == (model_of(loop), loop.learned, loop.model)
+            assert replayed(engine, row.name) == (model_of(loop), loop.model.learned, loop.model.event)
     store.close()
 
 

@@ -16,7 +16,7 @@ from tests.service.wire import exchanged, request
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
 PROGRAMS = {"fast": (MANUL,), "router": (sys.executable, Path(__file__).with_name("router_only.py"))}
-# Slow enough that no bucket fills by one request while a test runs.
+# Slow enough that no bucket fills by one request while a test runs, on a busy machine too: the least.
 SLOW = 0.1
 DECIDE = ("POST", "/v1/loops/heat/decisions", {"context": [1, 2]})
 
@@ -64,6 +64,7 @@ def test_a_batch_counts_as_its_elements_and_only_one_at_a_time_goes_into_debt():
     assert [bucket.take(), bucket.take()] == [True, False]
 
 
+@pytest.mark.whole
 def test_a_request_over_the_limit_gets_429_and_stores_nothing(server):
     assert [send(server, "slow", *DECIDE).status for _ in range(3)] == [200, 429, 429]
     answer = send(server, "slow", *DECIDE)
@@ -76,11 +77,13 @@ def test_a_request_over_the_limit_gets_429_and_stores_nothing(server):
     assert decisions(server) == 1
 
 
+@pytest.mark.whole
 def test_requests_without_the_right_count_too(server):
     assert send(server, "slow", "POST", "/v1/loops/nowhere/decisions", {}).status == 404
     assert send(server, "slow", *DECIDE).status == 429
 
 
+@pytest.mark.whole
 def test_connections_and_pipelined_requests_share_the_bucket_of_their_token(server):
     pipelined = request(*DECIDE, server.headers["slow"]) * 5
     with ThreadPoolExecutor(8) as callers:
@@ -90,6 +93,7 @@ def test_connections_and_pipelined_requests_share_the_bucket_of_their_token(serv
     assert decisions(server) == 1
 
 
+@pytest.mark.whole
 def test_a_batch_takes_the_requests_of_the_next_seconds(server):
     assert (
         send(server, "slow", "POST", "/v1/loops/heat/decisions/batch", {"decisions": [{"context": [1]}] * 50})[0] == 200
@@ -99,6 +103,7 @@ def test_a_batch_takes_the_requests_of_the_next_seconds(server):
     assert 400 < int(answer.headers["retry-after"]) <= 500
 
 
+@pytest.mark.whole
 def test_a_reload_of_the_tokens_does_not_fill_the_bucket(server):
     assert send(server, "slow", *DECIDE).status == 200
     server.process.send_signal(signal.SIGHUP)
@@ -108,6 +113,7 @@ def test_a_reload_of_the_tokens_does_not_fill_the_bucket(server):
     assert send(server, "slow", *DECIDE).status == 429
 
 
+@pytest.mark.whole
 def test_the_metrics_count_refused_requests_by_token(server):
     for _ in range(3):
         send(server, "slow", *DECIDE)
@@ -117,6 +123,7 @@ def test_the_metrics_count_refused_requests_by_token(server):
     assert 'manul_requests_total{route="decide",status="429"} 2\n' in text
 
 
+@pytest.mark.whole
 def test_without_tokens_all_callers_share_one_bucket(tmp_path):
     server = Process(tmp_path, "decisions.db", "--max-rate", SLOW)
     server.headers = {"first": "X-Caller: 1", "second": "X-Caller: 2"}
@@ -127,12 +134,13 @@ def test_without_tokens_all_callers_share_one_bucket(tmp_path):
     assert server.stop() == 0
 
 
+@pytest.mark.whole
 def test_a_client_over_its_limit_waits_and_every_decision_is_made_once(tmp_path):
-    secret = tokens.add(tmp_path / "tokens", ["admin"], rate=2)
+    secret = tokens.add(tmp_path / "tokens", ["admin"], rate=1)
     server = Process(tmp_path, "decisions.db", "--token-file", tmp_path / "tokens")
     with manul.Client(f"http://127.0.0.1:{server.port}", secret) as client:
         client.create("heat", actions=(20, 70))
-        assert len({client.decide("heat", [1.0]).id for _ in range(5)}) == 5
-        assert client.status("heat").decisions == 5
+        assert len({client.decide("heat", [1.0]).id for _ in range(3)}) == 3
+        assert client.status("heat").decisions == 3
     assert b'"status": 429' in (tmp_path / "service.log").read_bytes()
     assert server.stop() == 0

@@ -8,7 +8,8 @@ import pytest
 import manul
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
-from manul.service.store import LoopRow
+from manul.service.engine.model import Model
+from manul.service.loop_settings import NewLoop
 from manul.utils import model_files
 
 CATS = {"kind": "cats", "leaves": 32, "bandwidth": 2.0}
@@ -17,15 +18,15 @@ CATS = {"kind": "cats", "leaves": 32, "bandwidth": 2.0}
 def replayed(engine, name):
     """The model of a loop from nothing but the store."""
     row = next(row for row in engine.store.loops() if row.name == name)
-    loop = Loop(row)
-    loop.set_first(engine.store.first_decision(row.number).context)
+    loop = Loop(row, engine.store)
+    loop.model.set_first(engine.store.first_decision(row.number).context)
     Learner(engine.store, engine.writer, list, seconds=60, events=10**9).catch_up(loop)
-    return model_of(loop), loop.learned, loop.model
+    return model_of(loop), loop.model.learned, loop.model.event
 
 
 def model_of(loop):
     """What a loop has learned: its agent and its rollout."""
-    return manul.dumps(loop.agent) + (b"" if loop.rollout is None else loop.rollout.to_bytes())
+    return manul.dumps(loop.model.agent) + (b"" if loop.model.rollout is None else loop.model.rollout.to_bytes())
 
 
 async def play(service, rounds, context=lambda rng: rng.normal(size=3).tolist(), loop="heat"):
@@ -52,7 +53,7 @@ def test_snapshot_and_replay_give_the_bytes_of_a_full_replay(service, agent, con
             await play(service, 11, context)
             await service.learned("heat", 41)
             loop = service.engine.loop("heat")
-            assert replayed(service.engine, "heat") == (manul.dumps(loop.agent), 41, 41)
+            assert replayed(service.engine, "heat") == (manul.dumps(loop.model.agent), 41, 41)
             events = service.engine.store.snapshots(loop.number)
         assert events[0] == 30
         assert len(events) == 2
@@ -65,24 +66,23 @@ def test_a_loop_that_has_learned_nothing_is_recovered_too(service):
         async with service.running():
             await service.post("", 201, name="heat", actions=[20, 70])
             await service.post("/heat/decisions", context=[1, 2])
-            before = manul.dumps(service.engine.loop("heat").agent)
+            before = manul.dumps(service.engine.loop("heat").model.agent)
         async with service.running():
-            assert manul.dumps(service.engine.loop("heat").agent) == before
+            assert manul.dumps(service.engine.loop("heat").model.agent) == before
             await service.post("/heat/decisions", 422, context=[1, 2, 3])
 
     asyncio.run(run())
 
 
 def test_decisions_do_not_wait_while_a_snapshot_is_encoded(monkeypatch):
-    settings = b'{"name": "heat", "actions": [20, 70]}'
-    loop = Loop(LoopRow(number=1, name="heat", settings=settings, created=0.0, paused=False, apprentice=False))
-    before, encode = loop.draw(1, 1, [1.0, 2.0], None), model_files.encode
+    model = Model(NewLoop(name="heat", actions=(20, 70)))
+    before, encode = model.draw(1, 1, [1.0, 2.0], None), model_files.encode
     drawn = []
 
     def deciding(*contents, **header):
-        drawn.append(loop.draw(1, 1, [1.0, 2.0], None))
+        drawn.append(model.draw(1, 1, [1.0, 2.0], None))
         return encode(*contents, **header)
 
     monkeypatch.setattr(model_files, "encode", deciding)
-    assert loop.snapshot().model == manul.dumps(loop.agent)
+    assert model.snapshot().model == manul.dumps(model.agent)
     assert drawn[0] == before

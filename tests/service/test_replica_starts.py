@@ -2,9 +2,13 @@
 
 from contextlib import asynccontextmanager
 
+import pytest
+
 from manul.service.store import postgres_election, replica_count
 from tests.service.conftest import Service, run, until
 from tests.service.test_rollouts import GOOD, LOOP, QUICK, put
+
+pytestmark = pytest.mark.whole
 
 BUDGET = 100
 
@@ -47,11 +51,16 @@ async def test_the_new_one_gets_traffic_once_it_has_read_the_decisions_of_the_bu
     monkeypatch.setattr(postgres_election, "RENEWAL_SECONDS", 0.05)
     monkeypatch.setattr(replica_count, "SETTLE_SECONDS", 0.5)
     async with busy_and_new(postgres) as (busy, new):
-        known = len(new.engine.loop("a").in_flight.tickets)
+        known = len(new.engine.loop("a").model.rollout.in_flight.tickets)
         await decide(busy, 50)
         loop = new.engine.loop("a")
-        await until(lambda: loop.membership() == (2, loop.generation) and len(loop.in_flight.tickets) > known)
-        await until(lambda: busy.engine.loop("a").membership().replicas == 2)
+        await until(
+            lambda: (
+                loop.model.membership() == (2, loop.model.generation)
+                and len(loop.model.rollout.in_flight.tickets) > known
+            )
+        )
+        await until(lambda: busy.engine.loop("a").model.membership().replicas == 2)
         made = await decide(new, 100)
         for _ in range(3):
             await decide(new, 500)
@@ -70,11 +79,13 @@ async def test_decisions_of_a_replica_that_has_left_are_read_from_the_store(post
         await idle.post("", 201, **LOOP)
         await put(idle, **QUICK, budget=BUDGET)
         async with busy.running():
-            await until(lambda: busy.engine.loop("a").membership().replicas == 2)
-            await until(lambda: busy.engine.loop("a").generation == busy.engine.loop("a").membership().generation)
+            await until(lambda: busy.engine.loop("a").model.membership().replicas == 2)
+            await until(
+                lambda: busy.engine.loop("a").model.generation == busy.engine.loop("a").model.membership().generation
+            )
             await decide(busy, 1000)
             assert given(busy) > 0.4 * BUDGET
         loop = idle.engine.loop("a")
-        await until(lambda: loop.membership() == (1, loop.generation) and loop.generation > 0)
+        await until(lambda: loop.model.membership() == (1, loop.model.generation) and loop.model.generation > 0)
         await decide(idle, 1000)
         assert given(idle) <= BUDGET

@@ -23,7 +23,9 @@ from tests.service.test_modes import model as model_of
 from tests.service.test_recovery import play, replayed
 from tests.service.test_several_knobs import play as play_offers
 
-TAKEOVER, PAUSE = 10, 5
+pytestmark = pytest.mark.whole
+
+TAKEOVER, PAUSE = 60, 5
 
 
 class Caller(threading.Thread):
@@ -244,7 +246,7 @@ async def test_a_follower_plays_the_rollout_that_the_leader_judges(postgres):
     async with leader_and_follower(postgres) as (leader, follower):
         started = await follower.client.put("/v1/loops/heat/rollout", json={"baseline": 40, "steps": [0.5, 1]})
         assert started.status_code == 200
-        await until(lambda: leader.engine.loop("heat").rollout is not None)
+        await until(lambda: leader.engine.loop("heat").model.rollout is not None)
         made = [await each.post("/heat/decisions", context=[1, 2, 3]) for each in (leader, follower) * 60]
         for each in made:
             await leader.post(f"/heat/decisions/{each['id']}/loss", loss=0.5)
@@ -252,10 +254,10 @@ async def test_a_follower_plays_the_rollout_that_the_leader_judges(postgres):
         assert numbers == list(range(numbers[0], numbers[0] + 120))
         for each in (leader, follower):
             await each.learned("heat", 120)
-        looks = [each.engine.loop("heat").rollout.looks for each in (leader, follower)]
+        looks = [each.engine.loop("heat").model.rollout.looks for each in (leader, follower)]
         assert looks[0] == looks[1] != []
         assert (await follower.post("/heat/rollout/abort"))["status"] == "aborted"
-        await until(lambda: leader.engine.loop("heat").rollout.progress.level < 0)
+        await until(lambda: leader.engine.loop("heat").model.rollout.progress.level < 0)
         await until(lambda: leader.engine.store.replicas.membership().replicas == 2)
 
 

@@ -11,7 +11,7 @@ import pytest
 import manul
 from manul.service.store.backup import backup, restore
 from manul.service.store.store_registry import open_store
-from tests.service.conftest import Service, run, until
+from tests.service.conftest import STORES, Service, run, until
 from tests.service.processes import Process
 from tests.service.test_crash import LOOP, Caller, Known
 from tests.service.test_modes import HEAT
@@ -20,7 +20,7 @@ from tests.service.test_recovery import named, play, replayed
 LIGHT = {"name": "light", "actions": [0, 1], "wait": 50.0, "default_loss": 1.0}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=STORES)
 def restored(request, tmp_path):
     """A service on an empty store of every kind."""
     if request.param == "sqlite":
@@ -56,7 +56,7 @@ async def test_a_backup_under_load_is_the_store_of_one_moment(service, restored,
     async with restored.running():
         await restored.learned("heat", len(events))
         loop = restored.engine.loop("heat")
-        assert replayed(restored.engine, "heat") == (manul.dumps(loop.agent), len(events), len(events))
+        assert replayed(restored.engine, "heat") == (manul.dumps(loop.model.agent), len(events), len(events))
 
 
 async def go_on(service):
@@ -70,7 +70,9 @@ async def go_on(service):
                 if number % 3:
                     said.append(await service.post(f"/{loop}/decisions/{made['id']}/loss", loss=float(rng.random())))
                 served = service.engine.loop(loop)
-                await until(lambda served=served: served.model == service.engine.store.counts(served.number).events)
+                await until(
+                    lambda served=served: served.model.event == service.engine.store.counts(served.number).events
+                )
         statuses = [await service.get(f"/{loop}") for loop in ("heat", "light")]
         models = [(await service.client.get(f"/v1/loops/{loop}/model")).content for loop in ("heat", "light")]
     return [each | {"id": None} for each in said], statuses, models
@@ -105,6 +107,7 @@ async def test_waits_that_ran_during_the_backup_end_in_the_restored_store_too(se
         assert (await restored.get("/light"))["defaulted"] == 3
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("restored", ["sqlite"], indirect=True)
 def test_a_service_that_many_callers_use_is_backed_up_by_another_process(store, restored, tmp_path):
     program, known = (sys.executable, "-m", "manul"), Known()
@@ -117,6 +120,9 @@ def test_a_service_that_many_callers_use_is_backed_up_by_another_process(store, 
         time.sleep(0.01)
     said = subprocess.run([*program, "backup", store, tmp_path / "monday.zip"], capture_output=True, check=False)
     assert (said.returncode, b"1 loop" in said.stdout) == (0, True), said.stderr
+    backed_up = len(known.losses)
+    while len(known.losses) <= backed_up:
+        time.sleep(0.01)
     process.kill()
     for caller in callers:
         caller.join()

@@ -26,7 +26,7 @@ async def test_a_reward_is_learned_as_a_negative_loss(service):
         assert (answer["status"], batch["losses"][0]["status"]) == ("recorded", "recorded")
         await service.learned("prices", 2)
         assert (await service.get("/prices"))["mean_loss"] == -50.0
-        assert service.engine.loop("prices").agent.rewards == (0.0, 100.0)
+        assert service.engine.loop("prices").model.agent.outcome.rewards == (0.0, 100.0)
 
 
 @run

@@ -24,7 +24,7 @@ async def test_an_abort_does_not_wait_for_the_learner(service, monkeypatch):
             patched.setattr(loop, "learn", lambda *_: None)  # the learner does not come to it
             aborted = await service.post("/a/rollout/abort")
             assert (aborted["status"], aborted["traffic"], aborted["step"]) == ("aborted", 0.0, 0)
-            assert loop.rollout.progress.level == 0
+            assert loop.model.rollout.progress.level == 0
             assert await arms(service) == {"baseline"}
 
 
@@ -40,7 +40,7 @@ async def test_a_paused_loop_can_be_aborted_and_a_restart_does_not_forget_it(ser
         assert (await service.get("/a/rollout"))["status"] == "aborted"
         assert await arms(service) == {"baseline"}
         await service.post("/a/resume")
-        await until(lambda: service.engine.loop("a").rollout.progress.level < 0)
+        await until(lambda: service.engine.loop("a").model.rollout.progress.level < 0)
         assert [move["reason"] for move in (await service.get("/a/rollout"))["moves"]] == ["started", "aborted"]
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
@@ -104,6 +104,7 @@ async def test_a_store_that_fails_does_not_keep_the_learner_going(tmp_path, monk
         assert (await service.post("/a/rollout/abort"))["status"] == "aborted"
 
 
+@pytest.mark.whole
 @run
 async def test_all_replicas_stop(postgres):
     store = postgres.database()
@@ -111,9 +112,11 @@ async def test_all_replicas_stop(postgres):
     async with one.running(), other.running():
         await one.post("", 201, **LOOP)
         await put(one, **QUICK)
-        await until(lambda: other.engine.loops.get("a") is not None and other.engine.loop("a").rollout is not None)
+        await until(
+            lambda: other.engine.loops.get("a") is not None and other.engine.loop("a").model.rollout is not None
+        )
         await one.post("/a/pause")
         await one.post("/a/rollout/abort")
-        await until(lambda: other.engine.loop("a").stopped > 0)
+        await until(lambda: other.engine.loop("a").model.stopped > 0)
         assert await arms(other) == {"baseline"}
         assert (await other.get("/a/rollout"))["status"] == "aborted"

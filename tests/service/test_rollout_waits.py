@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manul.agents.rollout.rollout_progress import COHORT
-from manul.service.engine import lost_numbers
+from manul.service.engine.decision_numbers import LOST_SECONDS
 from manul.service.engine.write_operations import own_number
 from manul.service.store import Membership
 from tests.service.conftest import Service, run, until
@@ -36,7 +36,7 @@ async def test_decisions_without_losses_count_after_a_kill_before_the_first_snap
         await put(service, **QUICK)
         await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 40)
         recovered = service.engine.recover(service.engine.store.loops()[0])
-        assert (recovered.rollout.event, len(recovered.in_flight.tickets)) == (1, 40)
+        assert (recovered.model.rollout.event, len(recovered.model.rollout.in_flight.tickets)) == (1, 40)
 
 
 @run
@@ -50,7 +50,7 @@ async def test_a_repeated_or_refused_request_does_not_hold_up_the_evidence(servi
             await service.post("/a/decisions", context=[0.25, 0.5], id="same")
             await service.post("/a/decisions", 422, context=[1, 2, 3])
         await play(service, COHORT, GOOD, batch=5)
-        rollout = service.engine.loop("a").rollout
+        rollout = service.engine.loop("a").model.rollout
         assert rollout.progress.judged == COHORT + 1
         assert not rollout.progress.arrived
 
@@ -63,7 +63,7 @@ async def test_an_observation_without_a_loss_does_not_hold_up_the_evidence(servi
         for _ in range(2):
             await service.post("/a/observations", context=[0.25, 0.5], action=0.5)
             await play(service, 10, GOOD, batch=10)
-        assert service.engine.loop("a").rollout.progress.judged == 20
+        assert service.engine.loop("a").model.rollout.progress.judged == 20
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
@@ -75,7 +75,7 @@ async def test_a_refused_request_does_not_hold_up_the_evidence_if_no_decision_fo
         await play(service, 10, GOOD, batch=10)
         await service.post("/a/decisions", 422, context=[1, 2, 3])
         number = service.engine.store.counts(1).numbers
-        progress = service.engine.loop("a").rollout.progress
+        progress = service.engine.loop("a").model.rollout.progress
         await until(lambda: progress.next == number + 1)
         assert not progress.arrived
 
@@ -85,16 +85,16 @@ async def test_numbers_of_a_killed_process_are_not_waited_for_but_decisions_are(
     async with service.running():
         await service.post("", 201, **LOOP)
         await put(service, **QUICK)
-        store, progress = service.engine.store, service.engine.loop("a").rollout.progress
+        store, progress = service.engine.store, service.engine.loop("a").model.rollout.progress
         while (lost := store.reserve(1, 3)) is None:
             store.refill(1, 3)
         unanswered = (await service.post("/a/decisions", context=[0.25, 0.5]))["id"]
         await play(service, COHORT, GOOD)
         assert (progress.judged, len(progress.arrived) >= COHORT) == (0, True)
         for expected in (lost, own_number(unanswered), own_number(unanswered)):
-            await until(lambda: service.engine._lost_numbers._waiting.get(1, (0, 0))[1] >= service.clock.time)
+            await until(lambda: service.engine.loop("a").numbers._missing[1] >= service.clock.time)
             await until(lambda expected=expected: progress.next == expected)
-            service.clock.time += lost_numbers.SECONDS + 1
+            service.clock.time += LOST_SECONDS + 1
         await service.post(f"/a/decisions/{unanswered}/loss", loss=0.5)
         await until(lambda: progress.judged == COHORT + 1)
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
@@ -120,10 +120,10 @@ async def test_decisions_of_a_replica_that_died_stay_part_of_the_guarantee(tmp_p
         await service.post("", 201, **LOOP)
         await put(service, **QUICK, budget=20)
         loop = service.engine.loop("a")
-        loop.membership = lambda: Membership(2, 0)
+        loop.model.membership = lambda: Membership(2, 0)
         await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 20)
         before = (await service.get("/a/rollout"))["traffic"]
-        loop.membership = lambda: Membership(1, 0)
+        loop.model.membership = lambda: Membership(1, 0)
         assert (await service.get("/a/rollout"))["traffic"] == before
 
 
@@ -136,7 +136,7 @@ async def test_losses_that_come_in_any_order_are_all_judged(service):
         made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
         for each in np.random.default_rng(0).permutation(200):
             await service.post(f"/a/decisions/{made[each]['id']}/loss", loss=GOOD[made[each]["arm"]])
-        progress = service.engine.loop("a").rollout.progress
+        progress = service.engine.loop("a").model.rollout.progress
         await until(lambda: progress.judged == 200)
         assert (progress.next, progress.arrived) == (service.engine.store.counts(1).numbers + 1, {})
 
@@ -151,13 +151,14 @@ async def test_decisions_at_once_get_numbers_in_order(service):
         assert numbers == list(range(numbers[0], numbers[0] + 100))
 
 
+@pytest.mark.whole
 @run
 async def test_a_request_that_comes_when_a_refill_has_just_ended_does_not_block_the_others(postgres, monkeypatch):
     service = Service(postgres.database())
     async with service.running():
         await service.post("", 201, **LOOP)
         await put(service, **QUICK)
-        decider, reserve, calls = service.engine._decider, service.engine.store.reserve, count()
+        reserve, calls = service.engine.store.reserve, count()
 
         def reserve_seldom(*asked):
             assert next(calls) < 100, "the same numbers are asked for again and again"
@@ -166,7 +167,7 @@ async def test_a_request_that_comes_when_a_refill_has_just_ended_does_not_block_
         monkeypatch.setattr(service.engine.store, "reserve", reserve_seldom)
         ended = asyncio.create_task(asyncio.sleep(0))
         await ended
-        decider._refills[1] = ended  # its callback comes later
+        service.engine.loop("a").numbers._refill = ended  # its callback comes later
         await service.post("/a/decisions", context=[1, 2])
 
 
@@ -179,8 +180,8 @@ async def test_with_a_wait_decisions_are_in_flight_until_it_ends_also_if_their_l
         losses = [{"id": each["id"], "loss": GOOD[each["arm"]]} for each in made[::2]]
         await service.post("/a/losses", losses=losses)
         loop = service.engine.loop("a")
-        await until(lambda: loop.model == service.engine.store.counts(1).events)
-        progress = loop.rollout.progress
+        await until(lambda: loop.model.event == service.engine.store.counts(1).events)
+        progress = loop.model.rollout.progress
         assert ((await service.get("/a/rollout"))["in_flight"], progress.judged) == (40, 0)
         service.clock.time += 61
         service.engine.end_waits()
@@ -204,7 +205,7 @@ async def test_losses_that_are_missing_in_one_arm_hold_the_step_and_are_shown(se
         await service.post("", 201, **LOOP)
         await put(service, **QUICK, patience=30)
         await report_baseline_only(service, 300)
-        progress = service.engine.loop("a").rollout.progress
+        progress = service.engine.loop("a").model.rollout.progress
         await until(lambda: progress.uneven)
         said = await service.get("/a/rollout")
         assert (said["uneven"], said["learner_left_out"] > 1, said["baseline_left_out"]) == (True, True, 0)
@@ -221,7 +222,7 @@ async def test_patience_in_seconds_ends_by_the_times_of_stored_events(service):
         assert (await put(service, **QUICK, patience_seconds=600))["patience_seconds"] == 600
         late = (await service.post("/a/decisions", context=[0.25, 0.5]))["id"]
         await play(service, COHORT, GOOD)
-        progress = service.engine.loop("a").rollout.progress
+        progress = service.engine.loop("a").model.rollout.progress
         assert progress.judged == 0
         service.clock.time += 601
         await until(lambda: progress.judged == COHORT)
@@ -231,4 +232,4 @@ async def test_patience_in_seconds_ends_by_the_times_of_stored_events(service):
         await service.learned("a", COHORT + 1)
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
     async with service.running():
-        assert service.engine.loop("a").rollout.progress == progress
+        assert service.engine.loop("a").model.rollout.progress == progress

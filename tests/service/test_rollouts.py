@@ -33,7 +33,7 @@ async def play(service, rounds, losses, batch=50, **asked):
         said = [{"id": each["id"], "loss": losses[each["arm"]]} for each in made]
         await service.post("/a/losses", losses=said)
         events = service.engine.store.counts(loop.number).events
-        await until(lambda events=events: loop.model >= events)
+        await until(lambda events=events: loop.model.event >= events)
 
 
 @run
@@ -74,10 +74,10 @@ async def test_a_restart_and_a_replay_give_the_same_rollout(service):
         before = await service.get("/a/rollout")
     async with service.running():
         loop = service.engine.loop("a")
-        assert replayed(service.engine, "a") == (model_of(loop), 400, loop.model)
+        assert replayed(service.engine, "a") == (model_of(loop), 400, loop.model.event)
         assert await service.get("/a/rollout") == before
         await play(service, 300, BAD)
-        assert replayed(service.engine, "a") == (model_of(loop), 700, loop.model)
+        assert replayed(service.engine, "a") == (model_of(loop), 700, loop.model.event)
 
 
 @run
@@ -150,7 +150,7 @@ async def test_the_owner_pauses_resumes_and_aborts(service):
         aborted = await service.post("/a/rollout/abort")
         assert (aborted["status"], aborted["traffic"]) == ("aborted", 0.0)
         await until(
-            lambda: service.engine.loop("a").rollout.progress.level < 0
+            lambda: service.engine.loop("a").model.rollout.progress.level < 0
         )  # the answer hardly waits for the learner
         reasons = [move["reason"] for move in (await service.get("/a/rollout"))["moves"]]
         assert reasons == ["started", "paused", "resumed", "not worse", "aborted"]
@@ -210,7 +210,7 @@ async def test_a_bad_setting_gets_one_sentence_and_changes_nothing(service, sett
         given = settings if not settings else {"baseline": 0.5} | settings
         sentence = await service.refused(422, "/v1/loops/a/rollout", given, method="PUT", field=field)
         assert sentence.count("\n") == 0
-        assert service.engine.loop("a").rollout is None
+        assert service.engine.loop("a").model.rollout is None
 
 
 @run
@@ -256,7 +256,7 @@ async def test_an_owner_can_act_before_the_first_losses_come(service, act):
         await service.post("/a/losses", losses=[{"id": each["id"], "loss": 0.5} for each in made])
         await play(service, COHORT, GOOD)
         loop = service.engine.loop("a")
-        assert (loop.refused, replayed(service.engine, "a")[0]) == (0, model_of(loop))
+        assert (loop.model.refused, replayed(service.engine, "a")[0]) == (0, model_of(loop))
 
 
 @run
@@ -266,7 +266,7 @@ async def test_a_damaged_act_is_skipped(service):
         await service.post("/a/decisions", context=[1, 2])
         add = [Event(0, 0, "rollout", 0.0, 1.0)]
         event = (await service.engine.write(lambda tx: tx.add_events(1, add)))[0]
-        service.engine.loop("a").enqueue([(event, None)])
+        service.engine.loop("a").feed.add([(event, None)])
         service.engine.learner.wake()
-        await until(lambda: service.engine.loop("a").model >= event.number)
-        assert (service.engine.loop("a").refused, service.engine.loop("a").rollout) == (1, None)
+        await until(lambda: service.engine.loop("a").model.event >= event.number)
+        assert (service.engine.loop("a").model.refused, service.engine.loop("a").model.rollout) == (1, None)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.actions.decision import KnobsDecision
+from manul.actions.decision import Decision
 from tests.service.conftest import Service, run
 from tests.service.several_knobs import KNOBS, OFFERS, loss_of
 from tests.service.test_recovery import replayed
@@ -187,7 +187,7 @@ def test_snapshot_and_replay_give_the_bytes_of_a_full_replay(service):
             await play(service, 11, seed=1)
             loop = service.engine.loop("offers")
             await service.learned("offers", 36)
-            assert replayed(service.engine, "offers") == (manul.dumps(loop.agent), 36, 36)
+            assert replayed(service.engine, "offers") == (manul.dumps(loop.model.agent), 36, 36)
             with loop.history.snapshot() as history:
                 assert len(history.actions) == 36
 
@@ -203,11 +203,11 @@ async def test_the_model_is_that_of_an_agent_with_the_same_decisions(tmp_path):
         for each in range(40):
             made = await service.post("/offers/decisions", context=[each / 40])
             await service.post(f"/offers/decisions/{made['id']}/loss", loss=0.5)
-            agent.learn([each / 40], KnobsDecision(made["action"], made["density"], made["densities"]), 0.5)
+            agent.learn([each / 40], Decision(made["action"], made["density"], made["densities"]), 0.5)
         narrow = {"template": ["bold"]}
         action = made["action"] | {"template": "bold"}
         await service.post("/offers/observations", context=[0.5], action=action, within=narrow, loss=0.25)
-        agent.learn([0.5], KnobsDecision(action, 1 / (40 * 0.3), {}), 0.25)
+        agent.learn([0.5], Decision(action, 1 / (40 * 0.3), {}), 0.25)
         await service.learned("offers", 41)
         assert (await service.client.get("/v1/loops/offers/model")).content == manul.dumps(agent)
 
@@ -308,7 +308,7 @@ def test_a_damaged_action_is_skipped_and_the_others_are_learned(tmp_path):
             connection.execute("UPDATE blocks SET body = ? WHERE first = 5", [body])
         async with service.running():
             loop = service.engine.loop("offers")
-            assert (loop.learned, loop.refused) == (4, 1)
+            assert (loop.model.learned, loop.model.refused) == (4, 1)
             assert len((await service.get("/offers/summary"))["knobs"]) == 3
 
     damage()

@@ -4,7 +4,6 @@ import asyncio
 import signal
 import sqlite3
 import threading
-import time
 from contextlib import suppress
 from http.client import HTTPException
 
@@ -17,6 +16,7 @@ from tests.service.test_modes import HEAT, model
 from tests.service.test_recovery import play
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("asked", [("POST", "", HEAT | {"name": "other"}), ("POST", "/heat/pause", None)])
 def test_a_change_that_waits_for_the_store_keeps_no_service_from_stopping(tmp_path, asked):
     method, path, body = asked
@@ -31,10 +31,8 @@ def test_a_change_that_waits_for_the_store_keeps_no_service_from_stopping(tmp_pa
 
     waiting = threading.Thread(target=ask)
     waiting.start()
-    began = time.monotonic()
     service.process.send_signal(signal.SIGTERM)
-    assert service.process.wait(15) == 0
-    assert time.monotonic() - began < 15
+    assert service.process.wait(60) == 0
     lock.close()
     waiting.join()
 

@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from manul.actions.knobs import Span
+from manul.actions.kinds.span import Span
 from manul.service.insights.history import BUCKETS, SUMS, History
 from manul.service.insights.summary import history
 from manul.service.insights.traffic import Traffic
@@ -130,7 +130,7 @@ async def test_a_summary_is_the_same_after_a_restart(service):
 async def test_a_summary_brings_report_and_findings_once_they_are_there(service):
     async with service.running():
         await taught(service)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not (found := (await service.get("/heat/summary"))["examined"]):
                 await asyncio.sleep(0.01)
     assert [each["name"] for each in found["report"]["candidates"]][:1] == ["played"]

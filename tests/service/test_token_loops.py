@@ -42,6 +42,7 @@ def ask(server, who, method, path, body=b"", root="/v1/loops"):
     return answer.status, json.loads(answer.body) if kind == "application/json" else answer.body
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "path", ["decisions", "decisions/~1/loss", "pause", "model", "status", "decisions/batch", "rollout/abort"]
 )
@@ -56,6 +57,7 @@ def test_a_loop_of_others_is_refused_alike_whether_it_exists_or_not(server, path
         assert answer("other") == (403, json.dumps({"error": {"code": "forbidden", "message": sentence}}))
 
 
+@pytest.mark.whole
 def test_a_token_decides_for_the_loops_it_names_and_for_those_with_its_prefix(server):
     decisions = {"heat": 403, "price-1": 200, "price-2": 200, "price": 403, "dose": 404, "other": 403}
     for loop, status in decisions.items():
@@ -63,6 +65,7 @@ def test_a_token_decides_for_the_loops_it_names_and_for_those_with_its_prefix(se
     assert ask(server, "price", "POST", "/price-1/pause")[0] == 403
 
 
+@pytest.mark.whole
 def test_a_token_for_some_loops_reads_or_changes_their_rollouts_only(server):
     plan = {"baseline": 40}
     assert [ask(server, who, "PUT", "/other/rollout", plan)[0] for who in ("heat", "price")] == [403, 403]
@@ -73,6 +76,7 @@ def test_a_token_for_some_loops_reads_or_changes_their_rollouts_only(server):
     assert ask(server, "all", "POST", "/price-2/promote")[0] == 200
 
 
+@pytest.mark.whole
 def test_a_token_lists_its_own_loops(server):
     def names(who):
         return [each["name"] for each in ask(server, who, "GET", "")[1]["loops"]]
@@ -82,6 +86,7 @@ def test_a_token_lists_its_own_loops(server):
     assert names("all") == ["heat", "other", "price-1", "price-2"]
 
 
+@pytest.mark.whole
 def test_a_token_creates_and_deletes_its_own_loops_only(server):
     def create(name):
         return ask(server, "heat", "POST", "", {"name": name, "actions": [20, 70], "agent": CATS})
@@ -93,6 +98,7 @@ def test_a_token_creates_and_deletes_its_own_loops_only(server):
     assert ask(server, "heat", "DELETE", "/other")[0] == 403
 
 
+@pytest.mark.whole
 def test_metrics_need_a_token_for_all_loops(server):
     assert ask(server, "price", "GET", "/metrics", root="") == (
         403,

@@ -10,6 +10,8 @@ from manul.service.http import tokens
 from tests.service.processes import MANUL, Process
 from tests.service.wire import exchanged, request
 
+pytestmark = pytest.mark.whole
+
 
 def status(server, token):
     (found,) = exchanged(server.port, request("GET", "/v1/loops", b"", f"Authorization: Bearer {token}"), count=1)
@@ -19,7 +21,7 @@ def status(server, token):
 def hung_up(server, says):
     """Sends SIGHUP, and waits for what the log says then."""
     log = server.folder / "service.log"
-    began, until = log.stat().st_size, time.monotonic() + 20
+    began, until = log.stat().st_size, time.monotonic() + 60
     server.process.send_signal(signal.SIGHUP)
     while says not in log.read_bytes()[began:].decode():
         assert server.process.poll() is None
@@ -31,7 +33,7 @@ def hung_up(server, says):
 def test_a_file_without_tokens_does_not_start(tmp_path, text):
     (tmp_path / "tokens").write_text(text)
     command = [MANUL, "serve", "--port", "0", "--token-file", "tokens"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.endswith("tokens has no tokens. Create one with manul token.\n")
 

@@ -14,6 +14,8 @@ from manul.service.http import tokens
 from tests.service.processes import MANUL, Process
 from tests.service.wire import exchanged, request
 
+pytestmark = pytest.mark.whole
+
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
 PROGRAMS = {"fast": (MANUL,), "router": (sys.executable, Path(__file__).with_name("router_only.py"))}
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

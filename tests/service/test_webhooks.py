@@ -80,7 +80,7 @@ async def rolling_out(service, url):
 
 
 async def all_sent(service):
-    await until(lambda: not service.engine.loop("heat").rollout.unsent)
+    await until(lambda: not service.engine.loop("heat").model.rollout.unsent)
 
 
 def reasons(server):
@@ -169,9 +169,11 @@ async def test_what_was_received_is_not_sent_again_after_a_restart(service):
 
 
 @run
-async def test_a_receiver_that_hangs_delays_neither_requests_nor_the_end(service):
+async def test_a_receiver_that_hangs_delays_neither_requests_nor_the_end(service, monkeypatch):
+    monkeypatch.setattr(webhooks, "SEND_SECONDS", 600.0)
+    monkeypatch.setattr(webhooks, "LONGEST_SEND", 600.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             async with rolling_out(service, f"http://127.0.0.1:{silent.getsockname()[1]}/"):
                 connection, _ = await asyncio.to_thread(silent.accept)
                 assert (await service.post("/heat/rollout/pause"))["status"] == "paused"
@@ -215,12 +217,12 @@ async def test_what_was_received_is_noted_although_a_replica_followed_a_snapshot
         async with rolling_out(service, f"http://127.0.0.1:{slow.getsockname()[1]}/"):
             connection, _ = await asyncio.to_thread(slow.accept)
             loop = service.engine.loop("heat")
-            with loop.lock:
-                loop.rollout = LoopRollout.from_bytes(loop.settings, loop.rollout.to_bytes())
+            with loop.model.hold() as model:
+                model.rollout = LoopRollout.from_bytes(loop.settings, model.rollout.to_bytes())
             connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
             connection.shutdown(socket.SHUT_WR)
             await all_sent(service)
-            assert loop.rollout.notified == len(loop.rollout.moves)
+            assert loop.model.rollout.notified == len(loop.model.rollout.moves)
             connection.close()
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.service.processes import MANUL, Process
 from tests.service.wire import answers, connected, exchanged, request
 
+pytestmark = pytest.mark.whole
+
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 16, "bandwidth": 5}}
 
 

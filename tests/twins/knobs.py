@@ -29,7 +29,7 @@ class Surface:
 
     @classmethod
     def of(cls, agent, context: Floats) -> Surface:
-        state, columns = agent.state(), len(agent.knobs.knobs)
+        state, columns = agent.state(), len(agent.space.knobs)
         width = len(context)
         z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
         parts = []

@@ -85,6 +85,7 @@ def test_settings_that_cannot_be_are_refused_or_harmless(name, value):
     refuse(kind, {**parameters, "more": value}, arrays)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", ["Auto", "Cats", "AdaptiveCats", "DiscreteTree", "DiscreteLinear", "SmoothedGreedy"])
 def test_a_width_beyond_the_file_takes_no_memory(tmp_path, kind):
     name = {"Auto": "auto", "Cats": "cats", "AdaptiveCats": "adaptive", "SmoothedGreedy": "smoothed-linear"}

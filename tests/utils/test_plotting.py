@@ -148,8 +148,7 @@ def test_a_picture_of_an_unknown_kind_is_refused(tmp_path):
 
 def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    for module in ("manul.plotting", "manul.plotting.plot_style"):
-        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delitem(sys.modules, "manul.plotting")
     with pytest.raises(MissingDependency, match=r"pip install 'manul\[plot\]'"):
         importlib.import_module("manul.plotting")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manul
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.errors import ParameterError
 from manul.worlds import several
 
@@ -27,15 +27,15 @@ def world(request):
 
 def random_actions(world, rng, near=None):
     """One action per round: anywhere, or numbers near those of an action."""
-    knobs = Knobs.check(world.actions)
+    knobs = ActionSpace(world.actions)
     actions = []
     for number in range(len(world)):
-        places = [rng.integers(k.kind[1]) if isinstance(k, manul.Choice) else rng.random() for _, k in knobs.knobs]
+        places = [rng.integers(k.core[1]) if isinstance(k, manul.Choice) else rng.random() for _, k in knobs.knobs]
         if near is not None:
             best = knobs.positions({name: column[number] for name, column in near.items()})
             places = np.clip(best + 0.01 * (np.array(places) - 0.5) * (best != np.floor(best)), 0, None)
         actions.append(knobs.action(places))
-    return knobs.columns(actions)
+    return knobs.columns_of(actions)
 
 
 def test_no_action_is_better_than_the_best(world, rng):
@@ -45,7 +45,7 @@ def test_no_action_is_better_than_the_best(world, rng):
 
 
 def test_the_best_actions_are_possible(world):
-    knobs = Knobs.check(world.actions)
+    knobs = ActionSpace(world.actions)
     assert all(knobs.action(knobs.positions(world.best_action(number))) for number in range(len(world)))
 
 

@@ -31,6 +31,7 @@ def test_the_expected_error_is_that_of_many_draws(location, rng):
     assert world.optimum(bandwidth=0.1, epsilon=0.0) == pytest.approx(drawn, abs=4 * errors.std() / np.sqrt(400_000))
 
 
+@pytest.mark.whole
 def test_the_best_constant_of_the_linear_world_is_the_one_measured_elsewhere():
     world = worlds.linear(rounds=3_000)
     assert world.best_constant(bandwidth=1e-3, epsilon=0.0) == pytest.approx(0.1325, abs=3e-3)

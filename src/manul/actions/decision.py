@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,73 +15,96 @@ from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import TypeVar
+
+    A = TypeVar("A", default=Any)
+else:
+    from typing import TypeVar
+
+    A = TypeVar("A")  # an action: a number, an option, or a mapping of names to values
 
 Within = tuple[float, float]
+Narrowing = Within | Sequence[Any] | Mapping[str, Any]
+Arm = Literal["learner", "baseline"]
 
 
-class Decision(NamedTuple):
+class Decision(NamedTuple, Generic[A]):
     """An action, its density, the range it was drawn from if that was narrowed, and the smallest density of that range.
 
     The `floor` is the smallest density that the policy gave any action; None if it is unknown. It bounds the weights of
-    off-policy estimates, so log it with the density.
+    off-policy estimates, so log it with the density. `densities` are those of named knobs, whose product is the density,
+    and `arm` says which arm of a rollout has decided.
 
     >>> Decision(21.4, 0.24)
     Decision(action=21.4, density=0.24)
     """
 
-    action: float
+    action: A
     density: float
-    within: Within | None = None
+    within: Narrowing | None = None
     floor: float | None = None
+    densities: dict[str, float] | None = None
+    arm: Arm | None = None
+    id: int | str | None = None
 
     def __repr__(self) -> str:
-        narrowed = "" if self.within is None else f", within={self.within!r}"
-        floor = "" if self.floor is None else f", floor={self.floor!r}"
-        return f"Decision(action={self.action!r}, density={self.density!r}{narrowed}{floor})"
+        stated = [f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True) if value is not None]
+        return f"Decision({', '.join(stated)})"
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Decisions:
-    """Many decisions as arrays; `lows` and `highs` are None if every decision had the whole range, `floors` if unknown.
+class Decisions(Generic[A]):
+    """Many decisions as columns: `actions` is an array, or one for each named knob.
 
-    An index gives one decision, a slice or an array of indices gives several, and a loop goes over all of them.
+    Narrower ranges are `lows` and `highs` for numbers in a range, and otherwise `within`, one for each row; they are None if
+    every decision had the whole range, as are `floors` if they are unknown. An index gives one decision, a slice or an array
+    of indices gives several, and a loop goes over all of them.
 
     >>> decisions = Decisions(np.array([21.4, 8.0]), np.array([0.24, 0.5]))
     >>> decisions[0], len(decisions[1:])
     (Decision(action=21.4, density=0.24), 1)
-    >>> [decision.action for decision in decisions]
-    [21.4, 8.0]
+    >>> several = Decisions({"price": np.array([21.4])}, np.array([0.24]), densities_by_knob={"price": np.array([0.24])})
+    >>> several[0].action, several.to_pandas().columns.tolist()
+    ({'price': 21.4}, ['action.price', 'density', 'density.price'])
     """
 
-    actions: Floats
+    actions: Any
     densities: Floats
     lows: Floats | None = None
     highs: Floats | None = None
     floors: Floats | None = None
+    densities_by_knob: Mapping[str, Floats] | None = None
+    within: Sequence[Any] | None = None
+    arms: npt.NDArray[Any] | None = None
 
     def __len__(self) -> int:
-        return len(self.actions)
+        return len(self.densities)
 
-    def __iter__(self) -> Iterator[Decision]:
-        actions, densities, lows, highs, floors = (_values(column, len(self)) for column in self._columns())
-        for action, density, low, high, floor in zip(actions, densities, lows, highs, floors, strict=True):
-            yield Decision(action, density, None if low is None else (low, high), floor)
+    def __iter__(self) -> Iterator[Decision[A]]:
+        if isinstance(self.actions, Mapping) or self.densities_by_knob is not None or self.arms is not None:
+            yield from (self[row] for row in range(len(self)))
+            return
+        columns = (self.actions, self.densities, self.lows, self.highs, self.within, self.floors)
+        for action, density, low, high, within, floor in zip(*(_values(c, len(self)) for c in columns), strict=True):
+            yield Decision(action, density, within if low is None else (low, high), floor)
 
     @overload
-    def __getitem__(self, rows: int) -> Decision: ...
+    def __getitem__(self, rows: int) -> Decision[A]: ...
     @overload
-    def __getitem__(self, rows: slice | npt.NDArray[Any]) -> Decisions: ...
-    def __getitem__(self, rows: Any) -> Decision | Decisions:
-        columns = self._columns()
+    def __getitem__(self, rows: slice | npt.NDArray[Any]) -> Decisions[A]: ...
+    def __getitem__(self, rows: Any) -> Decision[A] | Decisions[A]:
         if not isinstance(rows, int | np.integer):
-            return Decisions(*(None if column is None else np.asarray(column)[rows] for column in columns))  # type: ignore[arg-type]
-        action, density, low, high, floor = (None if column is None else float(column[rows]) for column in columns)
-        assert action is not None
-        assert density is not None
-        return Decision(action, density, None if low is None or high is None else (low, high), floor)
-
-    def _columns(self) -> tuple[Floats | None, ...]:
-        return self.actions, self.densities, self.lows, self.highs, self.floors
+            places = np.arange(len(self))[rows]
+            return Decisions(**{each.name: _rows(getattr(self, each.name), places) for each in fields(self)})
+        low, within = _value(self.lows, rows), _value(self.within, rows)
+        return Decision(
+            _value(self.actions, rows),
+            float(self.densities[rows]),
+            within if low is None else (low, _value(self.highs, rows)),
+            _value(self.floors, rows),
+            _value(self.densities_by_knob, rows),
+            _value(self.arms, rows),
+        )
 
     def to_pandas(self) -> pandas.DataFrame:
         """The decisions as a pandas data frame, with the column names of a log.
@@ -89,86 +112,43 @@ class Decisions:
         >>> Decisions(np.array([21.4]), np.array([0.24])).to_pandas().to_dict("records")
         [{'action': 21.4, 'density': 0.24}]
         """
-        names = ("action", "density", "low", "high", "floor")
-        return _frame(dict(zip(names, self._columns(), strict=True)))
+        require_package("pandas")
+        import pandas
 
-
-class KnobsDecision(NamedTuple):
-    """The values of several knobs, their joint density, the density of each, the ranges they were drawn from if those were
-    narrowed, and the smallest density that any action had."""
-
-    action: dict[str, Any]
-    density: float
-    densities: dict[str, float]
-    within: Mapping[str, Any] | None = None
-    floor: float | None = None
-
-
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class KnobsDecisions:
-    """Many decisions with several knobs: actions and densities as columns by knob, joint densities as an array.
-
-    An index gives one decision, a slice or an array of indices gives several, and a loop goes over all of them.
-
-    >>> decisions = KnobsDecisions({"price": np.array([21.4])}, np.array([0.24]), {"price": np.array([0.24])})
-    >>> decisions[0].action, decisions.to_pandas().columns.tolist()
-    ({'price': 21.4}, ['action.price', 'density', 'density.price'])
-    """
-
-    actions: dict[str, npt.NDArray[Any]]
-    densities: Floats
-    densities_by_knob: dict[str, Floats]
-    within: Sequence[Mapping[str, Any] | None] | None = None
-    floors: Floats | None = None
-
-    def __len__(self) -> int:
-        return len(self.densities)
-
-    def __iter__(self) -> Iterator[KnobsDecision]:
-        return (self[row] for row in range(len(self)))
-
-    @overload
-    def __getitem__(self, rows: int) -> KnobsDecision: ...
-    @overload
-    def __getitem__(self, rows: slice | npt.NDArray[Any]) -> KnobsDecisions: ...
-    def __getitem__(self, rows: Any) -> KnobsDecision | KnobsDecisions:
-        if isinstance(rows, int | np.integer):
-            return KnobsDecision(
-                {name: _value(column[rows]) for name, column in self.actions.items()},
-                float(self.densities[rows]),
-                {name: float(column[rows]) for name, column in self.densities_by_knob.items()},
-                None if self.within is None else self.within[int(rows)],
-                None if self.floors is None else float(self.floors[rows]),
-            )
-        places = np.arange(len(self))[rows]
-        return KnobsDecisions(
-            {name: column[places] for name, column in self.actions.items()},
-            self.densities[places],
-            {name: column[places] for name, column in self.densities_by_knob.items()},
-            None if self.within is None else [self.within[place] for place in places.tolist()],
-            None if self.floors is None else self.floors[places],
-        )
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The decisions as a pandas data frame, with the column names of a log."""
-        columns: dict[str, Any] = {f"action.{name}": column for name, column in self.actions.items()}
-        columns |= {"density": self.densities}
-        columns |= {f"density.{name}": column for name, column in self.densities_by_knob.items()}
+        columns = {**_flat("action", self.actions), "density": self.densities}
+        columns |= {} if self.densities_by_knob is None else _flat("density", self.densities_by_knob)
+        columns |= {"low": self.lows, "high": self.highs}
         if self.within is not None:
             columns["within"] = [None if each is None else json.dumps(each, default=list) for each in self.within]
-        return _frame({**columns, "floor": self.floors})
+        columns |= {"floor": self.floors, "arm": self.arms}
+        return pandas.DataFrame({name: column for name, column in columns.items() if column is not None})
 
 
-def _values(column: Floats | None, count: int) -> list[Any]:
-    return [None] * count if column is None else np.asarray(column).tolist()
+def _flat(name: str, column: Any) -> dict[str, Any]:
+    """A column, or one for each knob."""
+    if not isinstance(column, Mapping):
+        return {name: column}
+    return {f"{name}.{knob}": part for knob, part in column.items()}
 
 
-def _value(value: Any) -> Any:
+def _values(column: Any, count: int) -> list[Any]:
+    if column is None:
+        return [None] * count
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
+def _rows(column: Any, places: npt.NDArray[Any]) -> Any:
+    if isinstance(column, Mapping):
+        return {name: part[places] for name, part in column.items()}
+    if column is None or isinstance(column, np.ndarray):
+        return column if column is None else column[places]
+    return [column[place] for place in places.tolist()]
+
+
+def _value(column: Any, row: Any) -> Any:
+    if column is None:
+        return None
+    if isinstance(column, Mapping):
+        return {name: _value(part, row) for name, part in column.items()}
+    value = column[row]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _frame(columns: Mapping[str, Any]) -> pandas.DataFrame:
-    require_package("pandas")
-    import pandas
-
-    return pandas.DataFrame({name: column for name, column in columns.items() if column is not None})

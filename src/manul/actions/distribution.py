@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -284,3 +286,110 @@ class Atoms:
         from manul.plotting import atoms_plot
 
         return atoms_plot(self.positions, self.masses / self.spacing, axes)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A distribution over values on a bent scale, such as a logarithmic one: piecewise constant over their positions.
+
+    `share` and `number` turn values into positions and back, and `units` is the derivative of `number` by value.
+    """
+
+    inner: Distribution
+    share: Callable[[Any], Any]
+    number: Callable[[Any], Any]
+    units: Callable[[Any], Any]
+
+    @property
+    def edges(self) -> npt.NDArray[np.float64]:
+        """The values between which the density of positions is constant."""
+        return np.asarray(self.number(self.inner.edges), dtype=np.float64)
+
+    def density(self, action: float) -> float:
+        return float(self.density_many(np.array([action]))[0])
+
+    def density_many(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        values = np.asarray(actions, dtype=np.float64)
+        ends = self.inner.edges[[0, -1]]
+        places = np.clip(self.share(np.clip(values, *self.number(ends))), *ends)  # rounding must not leave the range
+        inside = (values >= self.number(ends[0])) & (values <= self.number(ends[1]))
+        return np.where(inside, self.inner.density_many(places) / self.units(values), 0.0)
+
+    def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        places = np.asarray(self.share(edges))
+        means: npt.NDArray[np.float64] = self.inner.mean_densities(places) * np.diff(places) / np.diff(edges)
+        return means
+
+    def mix(self, other: Scaled, weight: float) -> Scaled:
+        return Scaled(self.inner.mix(other.inner, weight), self.share, self.number, self.units)
+
+    def integral(self) -> float:
+        return self.inner.integral()
+
+    def mean(self) -> float:
+        return self._expectation(lambda values: values)
+
+    def square(self) -> float:
+        return self._expectation(np.square)
+
+    def _expectation(self, function: Callable[[Any], Any]) -> float:
+        """By Gauss's quadrature in each piece, which is exact to rounding for smooth scales."""
+        points, weights = np.polynomial.legendre.leggauss(16)
+        lows, widths = self.inner.edges[:-1, np.newaxis], np.diff(self.inner.edges)[:, np.newaxis]
+        means = function(self.number(lows + widths * (points + 1) / 2)) @ (weights / 2)
+        return float(np.sum(self.inner.densities * widths[:, 0] * means))
+
+    def largest_density(self) -> float:
+        ends = self.edges
+        return float(np.max(self.inner.densities / np.minimum(self.units(ends[:-1]), self.units(ends[1:]))))
+
+    def densest(self) -> tuple[float, float]:
+        low, high = self.inner.densest()
+        return float(self.number(low)), float(self.number(high))
+
+    def sample(self, rng: np.random.Generator) -> float:
+        return float(self.sample_many(rng, 1)[0])
+
+    def sample_many(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
+        return np.asarray(self.number(self.inner.sample_many(rng, count)), dtype=np.float64)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the density over the actions."""
+        from manul.plotting import density_plot
+
+        inner = self.inner.edges
+        cells = self.number(np.unique(np.concatenate([inner, np.linspace(inner[0], inner[-1], 257)])))
+        return density_plot(cells, self.mean_densities(cells), axes)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The probabilities of the options of a choice.
+
+    >>> Options({"plain": 0.9, "bold": 0.1}).density("bold")
+    0.1
+    """
+
+    probabilities: Mapping[Any, float]
+
+    def density(self, option: Any) -> float:
+        """The probability of an option; 0 if it is not allowed."""
+        return self.probabilities.get(option, 0.0)
+
+    def densest(self) -> Any:
+        """The most likely option.
+
+        >>> Options({"plain": 0.9, "bold": 0.1}).densest()
+        'plain'
+        """
+        return max(self.probabilities, key=lambda option: self.probabilities[option])
+
+    def integral(self) -> float:
+        """The total probability: 1 up to rounding."""
+        return math.fsum(self.probabilities.values())
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the probabilities."""
+        from manul.plotting.knob_plots import options_plot
+
+        return options_plot(self.probabilities, axes)

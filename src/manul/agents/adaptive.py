@@ -16,6 +16,7 @@ from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.agents.player_host import COUNTERS
 from manul.errors import ParameterError
+from manul.outcomes import Outcome
 from manul.policies.theory import BandwidthGrid
 from manul.utils import model_files
 from manul.utils.validation import Floats, check_bandwidth, check_choice, check_leaves
@@ -39,7 +40,7 @@ _PENALTIES = {
         lambda seed: AdaptiveCats(leaves=8, bandwidths=(0.05, 0.2), penalty="paper", seed=seed),
     ),
 )
-class AdaptiveCats(BaseAgent[_core.Player]):
+class AdaptiveCats(BaseAgent[float]):
     """One tree per bandwidth; structural risk minimisation chooses the tree that decides.
 
     The default `bandwidths` are 1/2, 1/4, ..., 1/4096 of the range; a `theory.BandwidthGrid` is the paper's grid. The
@@ -62,12 +63,12 @@ class AdaptiveCats(BaseAgent[_core.Player]):
         epsilon: Epsilon = 0.05,
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         seed: int = 0,
         half_life: float | None = None,
     ) -> None:
-        super().__init__(
-            actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed, half_life=half_life
-        )
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
         self.leaves = check_leaves(leaves)
         self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         check_choice("penalty", penalty, _PENALTIES, "Try 'measured'.")
@@ -109,7 +110,6 @@ class AdaptiveCats(BaseAgent[_core.Player]):
         return nbytes == member.nbytes * len(self.bandwidths)
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         return self._members(width, self.bandwidths)
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:

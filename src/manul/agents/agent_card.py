@@ -9,12 +9,7 @@ from manul.utils.html_cards import card
 
 
 def agent_card(agent: Any) -> str:
-    """The settings of an agent, its decisions so far, the epsilon of the next one, and its memory.
-
-    >>> import manul
-    >>> "<th style=\\"text-align:left\\">leaves</th>" in agent_card(manul.Cats(leaves=8, bandwidth=1/8))
-    True
-    """
+    """The settings of an agent, its decisions so far, the epsilon of the next one, and its memory."""
     return card(type(agent).__name__, [*_settings(agent), *_counts(getattr(agent, "agent", agent))])
 
 

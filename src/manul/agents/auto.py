@@ -8,26 +8,43 @@ can be used off-policy.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any, Literal, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.actions.decision import Within
+from manul.actions.decision import A, Within
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.ladders import mix_levels
+from manul.actions.kinds.choice import Choice, O
+from manul.actions.kinds.knob import Knob, mix_levels
+from manul.actions.kinds.span import Span
+from manul.actions.kinds.stepped import Stepped
 from manul.actions.schedules import Epsilon, Fading
+from manul.actions.space import ActionSpace, KnobLike, Pair
 from manul.agents.agent_registry import register_agent
-from manul.agents.auto_knobs import FEATURES, AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
+from manul.outcomes import AnyRange, Outcome
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats, are_within, check_bandwidth, check_number, check_shape
+
+Limits = Callable[[dict[str, Any]], Mapping[str, Any]] | tuple[()]
+FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+
+
+class Settings(TypedDict, total=False):
+    """The arguments of Auto for every space, as type checkers see them."""
+
+    epsilon: Epsilon | Literal["auto"]
+    losses: AnyRange | None
+    rewards: AnyRange | None
+    outcome: Outcome | None
+    nearby: float | None
+    seed: int
 
 
 @register_agent(
@@ -38,61 +55,102 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
         lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
     ),
 )
-class Auto(BaseAgent[_core.Player]):
+class Auto(BaseAgent[A]):
     """An agent without tuning: it chooses its own bandwidth and detects changes of the world.
+
+    `actions` are (low, high), `Stepped` or `Choice`, or several of them by name, which each decision sets together: they are
+    drawn independently, so the density of an action is the product of the densities of its knobs; steps and options have
+    probabilities. `limits` between knobs is a function of the knobs that are set already, options first and then in order,
+    that returns ranges for others; it must depend on its argument only.
 
     With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and starts
     again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`, the agent
     learns from any finite numbers. With `bandwidth`, in action units, it always plays this bandwidth, such as the one that
     `optimize` has chosen. With `nearby`, such as 0.05, this share of the decisions explores near the best action, and less as
-    epsilon fades: its logs say more about other policies, for a little more loss.
+    epsilon fades: its logs say more about other policies, for a little more loss. With several knobs it is 0.1 by default.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
     >>> agent.learn([0.3, 1.2], decision, loss=0.25)
+    >>> agent = Auto(actions={"price": (10, 50), "template": Choice(["a", "b"])}, seed=7)
+    >>> decision = agent.decide({"country": "SE"})
+    >>> sorted(decision.action), round(decision.density, 4), decision.densities["template"]
+    (['price', 'template'], 0.0125, 0.5)
     """
 
     needs_range = False
+    takes_knobs = True
     narrowest_share = 1 / 1024  # its narrowest bandwidth, as a share of the range, if it chooses it
 
-    def __new__(cls, *, actions: Within | Mapping[str, Any] = (0.0, 1.0), **settings: Any) -> Any:
-        """An agent for several knobs, `AutoKnobs`, if actions are a mapping."""
-        if not isinstance(actions, Mapping):
-            return super().__new__(cls)
-        if settings.pop("bandwidth", None) is not None:
-            raise ParameterError("bandwidth applies to one knob; with several, Auto chooses it.", "bandwidth")
-        if settings.get("nearby", 0) is None:
-            del settings["nearby"]
-        return AutoKnobs(actions=actions, **settings)
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *, actions=(0.0, 1.0), **_):
+            """An agent around the player for one number, or around that for any other space."""
+            from manul.agents.auto_knobs import AutoKnobs
+
+            return object.__new__(cls if cls is not Auto or ActionSpace(actions).is_number else AutoKnobs)
+
+    @overload
+    def __init__(
+        self: Auto[float],
+        *,
+        actions: Pair | Span | Stepped = (0.0, 1.0),
+        bandwidth: float | None = None,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(self: Auto[O], *, actions: Choice[O], **settings: Unpack[Settings]) -> None: ...
+    @overload
+    def __init__(
+        self: Auto[dict[str, Any]],
+        *,
+        actions: Mapping[str, KnobLike],
+        limits: Limits = (),
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, *, actions: ActionSpace[A] | Knob[A], limits: Limits = (), **settings: Unpack[Settings]
+    ) -> None: ...
+    def __init__(
+        self,
+        *,
+        actions: Any = (0.0, 1.0),
+        epsilon: Epsilon | Literal["auto"] = "auto",
+        losses: AnyRange | None = None,
+        rewards: AnyRange | None = None,
+        outcome: Outcome | None = None,
+        bandwidth: float | None = None,
+        nearby: float | None = None,
+        seed: int = 0,
+        limits: Any = (),
+    ) -> None:
+        fades = isinstance(epsilon, str) and epsilon == "auto"
+        schedule = Fading() if fades else cast(Epsilon, epsilon)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=schedule, seed=seed)
+        if fades:
+            self.epsilon = "auto"
+        self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
+        self.limits = limits or None
+        self._check_settings(bandwidth)
+
+    def _check_settings(self, bandwidth: float | None) -> None:
+        """Check the settings that depend on the space."""
+        self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)
+        if self.limits is not None:
+            raise ParameterError("limits are between several knobs: name them, as in actions={...}.", "limits")
+
+    # Otherwise it would be that of `__new__`.
+    __signature__ = inspect.Signature(list(inspect.signature(__init__, eval_str=True).parameters.values())[1:])
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Any:
         """The agent that was saved with these parameters and arrays."""
-        actions: Any = parameters["actions"]
-        several = not all(isinstance(end, int | float) for end in actions)
-        return AutoKnobs.from_saved(parameters, arrays) if several else super().from_saved(parameters, arrays)
+        from manul.agents.auto_knobs import AutoKnobs
 
-    def __init__(
-        self,
-        *,
-        actions: Within = (0.0, 1.0),
-        epsilon: Epsilon | Literal["auto"] = "auto",
-        losses: AnyRange | None = None,
-        rewards: AnyRange | None = None,
-        bandwidth: float | None = None,
-        nearby: float | None = None,
-        seed: int = 0,
-    ) -> None:
-        fades = isinstance(epsilon, str) and epsilon == "auto"
-        schedule = Fading() if fades else cast(Epsilon, epsilon)
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=schedule, seed=seed)
-        if fades:
-            self.epsilon = "auto"
-        self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)
-        self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
-
-    # Otherwise it would be that of `__new__`, which takes the settings of `AutoKnobs` too.
-    __signature__ = inspect.Signature(list(inspect.signature(__init__, eval_str=True).parameters.values())[1:])
+        space = ActionSpace.from_description(parameters["actions"])
+        return super().from_saved(parameters, arrays) if space.is_number else AutoKnobs.from_saved(parameters, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The current state; with a context, also the predicted loss of `points` actions.
@@ -149,7 +207,7 @@ class Auto(BaseAgent[_core.Player]):
 
     def _saved_settings(self) -> model_files.Parameters:
         settings = self.parameters
-        for name in ("bandwidth", "nearby"):  # files of earlier versions do not have them
+        for name in ("bandwidth", "nearby", "limits"):  # files of earlier versions do not have them
             if settings[name] is None:
                 del settings[name]
         return settings

@@ -1,112 +1,72 @@
-"""Auto for several knobs, which `Auto` creates if `actions` is a mapping."""
+"""Auto for steps, options and several knobs, which `Auto` creates for such `actions`."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import astuple, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manul import _core
 from manul.actions import schedules
-from manul.actions.decision import KnobsDecision, KnobsDecisions
-from manul.actions.knob_positions import check_positions
-from manul.actions.knobs import Choice, Knobs, KnobValue
-from manul.actions.knobs_distribution import KnobsDistribution
-from manul.actions.ladders import branch
-from manul.actions.schedules import Epsilon, Fading
+from manul.actions.decision import A, Decision, Decisions, Narrowing
+from manul.actions.joint import JointDistribution, branch
+from manul.actions.schedules import Fading
+from manul.actions.space import ActionSpace
+from manul.agents.auto import FEATURES, Auto
 from manul.agents.critic_report import Report, critic_report, loss_unit
-from manul.agents.knob_limits import KnobLimits, Limits, Narrow
+from manul.agents.knob_limits import KnobLimits, Narrow
 from manul.agents.learned_twice import warn_of_repeated_decision
-from manul.agents.player_host import COUNTERS, PlayerHost
+from manul.agents.player_host import COUNTERS
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
+from manul.outcomes import Outcome
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
 from manul.utils.validation import (
     LARGEST_DENSITY,
     LEAST_DENSITY,
     USABLE,
     Floats,
-    check_losses,
-    check_number,
-    check_seed,
     check_shape,
     reject,
     usable_densities,
 )
 
-FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+NEARBY = 0.1  # by default: several knobs are explored nearby, because anywhere is far in many dimensions
 MOST_COMBINATIONS = 1024  # of options, for a whole distribution
-Within = Mapping[str, Any]
 
 
-class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
-    """Auto for several knobs: `actions` maps names to (low, high), `Stepped` or `Choice`.
+class AutoKnobs(Auto[A]):
+    """Auto for every space but a range of numbers, around the core's player for several knobs."""
 
-    Each decision sets all knobs. They are drawn independently, so the density of an action is the product of the densities
-    of its knobs; steps and options have probabilities. A share `nearby` of the decisions explores near the best action,
-    and a share `epsilon` anywhere. `limits` is a function of the knobs that are set already, options first and then in
-    order, that returns ranges for others; it must depend on its argument only. An agent with limits cannot be saved or copied.
+    _native: Any
 
-    >>> import manul
-    >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])}, seed=7)
-    >>> decision = agent.decide({"country": "SE"})
-    >>> sorted(decision.action), round(decision.density, 4), decision.densities["template"]
-    (['price', 'template'], 0.0125, 0.5)
-    >>> agent.learn({"country": "SE"}, decision, loss=0.25)
-    """
+    def _check_settings(self, bandwidth: float | None) -> None:
+        if bandwidth is not None:
+            raise ParameterError(
+                "bandwidth applies to a range of numbers; with other knobs, Auto chooses it.", "bandwidth"
+            )
+        self.bandwidth = None
+        self.nearby: float = NEARBY if self.nearby is None else self.nearby
+        if self.limits is not None and not callable(self.limits):
+            raise ParameterError(f"limits must be a function of the knobs that are set, got {self.limits!r}.", "limits")
 
-    _native: _core.KnobsPlayer | None
-
-    def __init__(
-        self,
-        *,
-        actions: Mapping[str, Any],
-        epsilon: Epsilon | Literal["auto"] = "auto",
-        nearby: float = 0.1,
-        losses: AnyRange | None = None,
-        rewards: AnyRange | None = None,
-        limits: Limits | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.knobs = Knobs.check(actions)
-        self.losses, self.rewards = check_ranges(losses, rewards, None)
-        fades = isinstance(epsilon, str) and epsilon == "auto"
-        self._schedule = Fading() if fades else schedules.check_epsilon(epsilon)  # type: ignore[arg-type]
-        self.epsilon: Epsilon | Literal["auto"] = "auto" if fades else self._schedule
-        self.nearby = check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
-        if limits is not None and not callable(limits):
-            raise ParameterError(f"limits must be a function of the knobs that are set, got {limits!r}.", "limits")
-        self.limits = limits
-        self.seed = check_seed(seed)
-        super().__init__(None)
-
-    @property
-    def actions(self) -> dict[str, Any]:
-        return self.knobs.actions
-
-    @property
-    def current_epsilon(self) -> float:
-        """The share of decisions that explore anywhere now, which fades with the rounds learned if it is a schedule."""
-        return schedules.epsilon_at(self._schedule, 0.0) if self.player is None else self.player.epsilon
-
-    def decide(self, context: Context, within: Within | None = None) -> KnobsDecision:
+    def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Set all knobs; `within` maps knobs to narrower ranges, or to the options that are allowed."""
         decision = self.decide_again(self.decisions, context, within)
         assert self.player is not None
         self.player.decisions += 1
         return decision
 
-    def decide_again(self, number: int, context: Context, within: Within | None = None) -> KnobsDecision:
+    def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
-        lows, highs = self.knobs.ranges(within)
+        lows, highs = self.space.ranges(within)
         limits = self._limits(lows, highs)
         draw: Any = NotImplemented
         if self._native is not None:
@@ -120,20 +80,20 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return self._decision(positions, densities, floor, within)
 
     def _decision(
-        self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Within | None
-    ) -> KnobsDecision:
-        by_knob = self.knobs.densities(densities)
-        joint = math.prod(by_knob.values())
-        return KnobsDecision(
-            self.knobs.action(positions), joint, by_knob, within, min(floor / self._unit_volume, joint)
-        )
+        self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Narrowing | None
+    ) -> Decision[A]:
+        by_knob = np.array(densities) / self.space.units(np.array([positions]))
+        joint, names = float(by_knob.prod()), self.space.names
+        named = dict(zip(names, by_knob.ravel().tolist(), strict=True)) if self.space.is_named else None
+        floor = min(floor / self._unit_volume, joint)
+        return Decision(self.space.action(positions), joint, within, floor, named)
 
     @cached_property
     def _unit_volume(self) -> float:
-        """What the joint density of positions is divided by."""
-        return math.prod(knob.unit for _, knob in self.knobs.knobs)
+        """What the joint density of positions is divided by, at most."""
+        return float(self.space.largest_units.prod())
 
-    def decide_many(self, contexts: Contexts, within: Sequence[Within | None] | None = None) -> KnobsDecisions:
+    def decide_many(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> Decisions[A]:
         """Set all knobs for each row; `within` has one mapping per row."""
         first = self.decisions
         batch: Any = self.batch(contexts)
@@ -144,12 +104,12 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         return decisions
 
     def decide_many_again(
-        self, numbers: npt.ArrayLike, contexts: Contexts, within: Sequence[Within | None] | None = None
-    ) -> KnobsDecisions:
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: Sequence[Narrowing | None] | None = None
+    ) -> Decisions[A]:
         """Draw the decision with each row's number without counting them as new decisions."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         check_shape("numbers", keys.astype(np.float64), len(batch))
-        lows, highs = self._tables(within, len(batch))
+        lows, highs = self.space.boxes(within, len(batch))
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
         with self.player_and_contexts(batch) as (player, rows):
@@ -162,25 +122,30 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
                     positions[row], densities[row], floors[row] = drawn
         return self._decisions(positions, densities, floors, within)
 
-    def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> KnobsDecisions:
-        actions = self.knobs.columns([self.knobs.action(row) for row in positions])
-        scaled = densities / self.knobs.units
-        by_knob = dict(zip(self.knobs.names, scaled.T, strict=True))
+    def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> Decisions[A]:
+        scaled = densities / self.space.units(positions)
         joint = scaled.prod(axis=1)
-        return KnobsDecisions(actions, joint, by_knob, within, np.minimum(floors / self._unit_volume, joint))
+        return Decisions(
+            self.space.unwrap(self.space.columns(positions)),
+            joint,
+            floors=np.minimum(floors / self._unit_volume, joint),
+            densities_by_knob=dict(zip(self.space.names, scaled.T, strict=True)) if self.space.is_named else None,
+            within=within,
+        )
 
     def learn(
-        self, context: Context, decision: KnobsDecision, loss: float | None = None, *, reward: float | None = None
+        self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
         """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
-        value = loss_of(loss, reward, rewards=self.rewards is not None)
+        value = self.outcome.read(loss, reward)
         try:
             action, density = decision.action, float(decision.density)
         except (AttributeError, TypeError, ValueError):
             raise InputError(f"decision must be one returned by decide, got {decision!r}.", "decision") from None
         if decision is self._latest and decision.floor is not None:
             warn_of_repeated_decision(decision, stacklevel=2)
-        positions, scaled = self.knobs.positions(action), density * self.knobs.volume
+        positions = self.space.positions(action)
+        scaled = float(self.space.relative(np.array([density]), positions[np.newaxis])[0])
         late: Any = NotImplemented
         if self._native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
             with suppress(TypeError, _core.Rejected):  # the checks below raise the error with its reason
@@ -197,29 +162,31 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
     def learn_many(
         self,
         contexts: Contexts,
-        decisions: KnobsDecisions,
+        decisions: Decisions[A],
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
     ) -> None:
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
-        values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        values = self.outcome.read_many(losses, rewards)
         batch = self.batch(contexts)
-        positions = self._positions(decisions.actions, len(batch))
+        positions = self.space.rows(decisions.actions, len(batch))
         densities = np.ascontiguousarray(decisions.densities, dtype=np.float64)
-        for name, column in (("densities", densities), ("losses" if self.rewards is None else "rewards", values)):
+        for name, column in (("densities", densities), (self.outcome.keywords, values)):
             check_shape(name, column, len(batch))
         self._check_outcomes(densities, values)
         with self.player_and_contexts(batch) as (player, rows):
-            player.learn_many(rows, positions, densities * self.knobs.volume, values)
+            player.learn_many(rows, positions, self.space.relative(densities, positions), values)
         self._batches.learn(decisions, stacklevel=2)
         self.warn_of_late_fields(batch, stacklevel=2)
 
-    def densities_many(self, contexts: Contexts, actions: Any, within: Sequence[Within | None] | None = None) -> Floats:
+    def densities_many(
+        self, contexts: Contexts, actions: Any, within: Sequence[Narrowing | None] | None = None
+    ) -> Floats:
         """The joint density of each row's action, which any policy may have drawn."""
         batch = self.batch(contexts)
-        positions = self._positions(actions, len(batch))
-        lows, highs = self._tables(within, len(batch))
+        positions = self.space.rows(actions, len(batch))
+        lows, highs = self.space.boxes(within, len(batch))
         densities = np.zeros(lows.shape)
         with self.player_and_contexts(batch) as (player, rows):
             if self.limits is None:
@@ -228,7 +195,7 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
                 for row in range(len(batch)):
                     limits = self._limits(lows[row], highs[row])
                     densities[row] = player.densities(batch[row], lows[row], highs[row], positions[row], limits)[1]
-        joint: Floats = (densities / self.knobs.units).prod(axis=1)
+        joint: Floats = (densities / self.space.units(positions)).prod(axis=1)
         return joint
 
     def predict_losses(self, contexts: Contexts, actions: Any) -> Floats:
@@ -236,39 +203,39 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         batch = self.batch(contexts)
         shape = np.shape(actions)[:2] if isinstance(actions, np.ndarray) and actions.ndim == 3 else (len(batch),)
         table = actions.reshape(-1, actions.shape[2]) if len(shape) == 2 else actions
-        positions = self._positions(table, len(batch) * math.prod(shape[1:]))
+        positions = self.space.rows(table, len(batch) * math.prod(shape[1:]))
         shares = np.empty(shape)
         with self.player_and_contexts(batch) as (player, rows):
             player.predict_many(rows, math.prod(shape[1:]), positions, shares.reshape(-1))
         low, high = loss_unit(self.losses)
         return low + shares * (high - low)
 
-    def best(self, context: Context, within: Within | None = None) -> dict[str, KnobValue]:
+    def best(self, context: Context, within: Narrowing | None = None) -> A:
         """The action without exploration, for which there is nothing to learn or to log.
 
         >>> import manul
         >>> manul.Auto(actions={"price": (10, 50), "discount": (0, 0.3)}).best([0.3])
         {'price': 30.0, 'discount': 0.15}
         """
-        lows, highs = self.knobs.ranges(within)
+        lows, highs = self.space.ranges(within)
         player, features = self.player_and_context(context)
         with self.explain_rejection():
             windows = player.windows(features, lows, highs)
             limits = self._limits(lows, highs)
         centres = [centre for centre, _ in windows]
         if limits is None or self.limits is None:
-            return self.knobs.action(centres)
-        return self.knobs.action(KnobLimits(self.knobs, self.limits).move_inside(centres, limits))
+            return cast(A, self.space.action(centres))
+        return cast(A, self.space.action(KnobLimits(self.space, self.limits).move_inside(centres, limits)))
 
-    def distribution(self, context: Context, within: Within | None = None) -> KnobsDistribution:
+    def distribution(self, context: Context, within: Narrowing | None = None) -> JointDistribution:
         """The distribution that `decide` draws from; an agent with limits has none, only `densities_many`."""
         if self.limits is not None:
             raise InputError(
                 "With limits, knobs depend on each other: use densities_many instead of distribution.", "limits"
             )
-        lows, highs = self.knobs.ranges(within)
+        lows, highs = self.space.ranges(within)
         player, features = self.player_and_context(context)
-        choices = [index for index, (_, knob) in enumerate(self.knobs.knobs) if isinstance(knob, Choice)]
+        choices = [index for index, (_, knob) in enumerate(self.space.knobs) if knob.is_option]
         allowed = [[bit for bit in range(32) if int(lows[index]) >> bit & 1] for index in choices]
         if np.prod([len(options) for options in allowed]) > MOST_COMBINATIONS:
             raise InputError(
@@ -281,84 +248,64 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
             positions[choices] = combination
             with self.explain_rejection():
                 parts, chance = player.distributions(features, lows, highs, positions)
-            branches.append(branch(self.knobs, dict(zip(choices, combination, strict=True)), chance, parts))
-        return KnobsDistribution(self.knobs, tuple(branches))
+            branches.append(branch(self.space, dict(zip(choices, combination, strict=True)), chance, parts))
+        return JointDistribution(self.space, tuple(branches))
 
-    def report(self) -> Report:
-        """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range."""
+    def report(self, context: Context = None, *, points: int = 64) -> Report:
+        """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range.
+
+        With a context, `actions` and `losses` have the predicted loss along each knob, with the others at the best action.
+        """
         player = self.player or self.make_player(0)
-        report = critic_report(player.report(), loss_unit(self.losses), self.current_epsilon)
+        curves = {} if context is None else self._curves(context, points)
+        report = critic_report(player.report(), loss_unit(self.losses), self.current_epsilon, **curves)
         return replace(report, bandwidth=None, bandwidth_share=report.bandwidth)
 
-    def make_player(self, width: int) -> _core.KnobsPlayer:
+    def _curves(self, context: Context, points: int) -> dict[str, Any]:
+        _, seen = self.player_and_context(context)
+        best = self.space.positions(self.best(context))
+        values, losses = {}, {}
+        for place, (name, knob) in enumerate(self.space.knobs):
+            values[name] = knob.as_column(knob.sweep(points), name)
+            table = np.tile(best, (len(values[name]), 1))
+            table[:, place] = knob.positions(values[name], name)
+            contexts: Any = [seen] * len(table) if isinstance(seen, dict) else np.tile(seen, (len(table), 1))
+            losses[name] = self.predict_losses(contexts, table)
+        return {"actions": self.space.unwrap(values), "losses": self.space.unwrap(losses)}
+
+    def make_player(self, width: int) -> Any:
         """A new player for contexts of this width."""
         return _core.KnobsPlayer(width=width, **self._player_settings)
 
-    def _make_named_player(self) -> _core.KnobsPlayer:
+    def _make_named_player(self) -> Any:
         return _core.KnobsPlayer(width=0, features=FEATURES, **self._player_settings)
 
     @property
     def _player_settings(self) -> dict[str, Any]:
         schedule = self._schedule
         return {
-            "knobs": self.knobs.kinds,
-            "losses": numeric_range(self.losses),
+            "knobs": self.space.core,
+            "losses": self.outcome.loss_bounds,
             "epsilon": astuple(schedule) if isinstance(schedule, Fading) else schedule,
             "seed": self.seed,
             "nearby": self.nearby,
         }
 
-    def _counters(self, _player: _core.KnobsPlayer) -> tuple[str, ...]:
+    def _counters(self, _player: Any) -> tuple[str, ...]:
         return COUNTERS if isinstance(self._schedule, Fading) else COUNTERS[:1]
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
         reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")
-        check_losses(losses, numeric_range(self.losses), rewards=self.rewards is not None)
-
-    def _tables(self, within: Sequence[Within | None] | None, count: int) -> tuple[Floats, Floats]:
-        if within is None:
-            lows, highs = self.knobs.ranges(None)
-            return np.tile(lows, (count, 1)), np.tile(highs, (count, 1))
-        if len(within) != count:
-            raise InputError(
-                f"within must have one mapping for each of the {count} contexts, got {len(within)}.", "within"
-            )
-        ends, size = [self.knobs.ranges(each) for each in within], len(self.knobs.knobs)
-        lows, highs = (np.array([pair[side] for pair in ends]).reshape(-1, size) for side in (0, 1))
-        return lows, highs
-
-    def _positions(self, actions: Any, count: int) -> Floats:
-        """One row of positions per action, which are mappings, columns by knob, or a table of positions."""
-        if isinstance(actions, np.ndarray) and actions.ndim == 2:
-            return check_positions(self.knobs, actions, count)
-        if isinstance(actions, Mapping):
-            scalars = [column for column in actions.values() if isinstance(column, str) or np.ndim(column) != 1]
-            if scalars:
-                raise InputError(
-                    f"actions must have one value per row for each knob, got {scalars[0]!r:.60}.", "actions"
-                )
-            lengths = {len(column) for column in actions.values()}
-            if len(lengths) > 1:
-                raise InputError(f"actions must have as many values for each knob, got {sorted(lengths)}.", "actions")
-            columns = {
-                name: column.tolist() if hasattr(column, "tolist") else column for name, column in actions.items()
-            }
-            actions = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        rows = [self.knobs.positions(action) for action in actions]
-        if len(rows) != count:
-            raise InputError(
-                f"actions must have one action for each of the {count} contexts, got {len(rows)}.", "actions"
-            )
-        return np.array(rows).reshape(count, len(self.knobs.knobs))
+        self.outcome.check(losses)
 
     def _limits(self, lows: Floats, highs: Floats) -> Narrow | None:
-        return None if self.limits is None else KnobLimits(self.knobs, self.limits).within(lows, highs)
+        return None if self.limits is None else KnobLimits(self.space, self.limits).within(lows, highs)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor, except for `limits`."""
-        outcomes = {"losses": self.losses} if self.rewards is None else {"rewards": self.rewards}
-        return {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby, **outcomes, "seed": self.seed}
+        own = {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby}
+        return {**own, **self.outcome.arguments, "seed": self.seed}
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent; one with limits has none, because they are a function."""
@@ -368,7 +315,8 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
                 "break the limits. Set agent.limits = None to save it, and set the limits again after loading.",
                 "limits",
             )
-        settings = {**self.parameters, "actions": self.knobs.describe(), "epsilon": schedules.describe(self.epsilon)}
+        settings = {**self.parameters, "actions": self.space.describe(), "epsilon": schedules.describe(self.epsilon)}
+        settings |= self.outcome.describe()
         return "Auto", {**settings, **self.context_parameters()}, self.state()
 
     @classmethod
@@ -376,8 +324,10 @@ class AutoKnobs(PlayerHost[_core.KnobsPlayer]):
         """The agent that was saved with these parameters and arrays."""
         settings = dict(parameters)
         width, names = settings.pop("width"), settings.pop("names")
-        settings["actions"] = Knobs.from_description(settings["actions"]).actions
+        settings["actions"] = ActionSpace.from_description(settings["actions"])
         settings["epsilon"] = schedules.from_description(settings["epsilon"])
+        if "outcome" in settings:
+            settings["outcome"] = Outcome.from_description(settings)
         arguments: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
         agent = cls(**arguments)
         if width is None and names is None and not arrays:

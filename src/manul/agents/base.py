@@ -5,80 +5,93 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import astuple
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manul import _core
 from manul.actions import schedules
-from manul.actions.decision import Decision, Decisions, KnobsDecision, KnobsDecisions, Within
+from manul.actions.decision import A, Decision, Decisions, Narrowing, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading
 from manul.actions.smoothing import explore, smooth
+from manul.actions.space import ActionSpace
 from manul.agents.learned_twice import warn_of_repeated_decision
-from manul.agents.player import AnyPlayer, Draw
+from manul.agents.player import Draw, Player
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
+from manul.outcomes import AnyRange, Outcome
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Policy
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange, check_ranges, loss_of, losses_of, numeric_range
-from manul.utils.validation import Floats, check_half_life, check_outcomes, check_range, check_seed, check_shape
+from manul.utils.validation import Floats, check_half_life, check_seed, check_shape, check_taken
 
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 
 
-class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
+class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
     """An agent around a player: a subclass defines `make_player(width)` and stores its arguments as attributes.
 
     The first context sets the width.
     """
 
-    _native: _core.Player | None
+    _native: Any
     needs_range = True  # of losses or rewards; False if the agent also learns with "auto"
+    takes_knobs = False  # whether actions may be other than numbers in a range
 
     def __init__(
         self,
         *,
-        actions: Within,
-        losses: AnyRange | None,
+        actions: Any,
+        losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
+        outcome: Outcome | None = None,
         epsilon: Epsilon,
         seed: int,
         half_life: float | None = None,
     ) -> None:
-        if isinstance(actions, Mapping):
-            kind = type(self).__name__
+        self.space: ActionSpace[A] = ActionSpace(actions)
+        if not self.space.is_number and not self.takes_knobs:
+            got = "a mapping" if self.space.is_named else repr(actions)
             raise ParameterError(
-                f"{kind} sets one knob: actions must be (low, high), got a mapping. Use Auto.", "actions"
+                f"{type(self).__name__} sets one knob: actions must be (low, high), got {got}. Use Auto.",
+                "actions",
             )
-        self.actions = check_range("actions", actions)
-        self.losses, self.rewards = check_ranges(losses, rewards, type(self).__name__ if self.needs_range else None)
+        self.actions = self.space.actions
+        self.outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        if self.needs_range:
+            self.outcome.known_losses(type(self).__name__, " Only Auto learns without a range.")
         self._schedule = schedules.check_epsilon(epsilon)
         self.epsilon: Epsilon | Literal["auto"] = self._schedule
         self.seed = check_seed(seed)
-        self._range = Actions(*self.actions)
+        if self.space.is_number:
+            self._range = Actions(*self.space.ends)
         super().__init__(check_half_life(half_life))
+
+    @property
+    def losses(self) -> AnyRange:
+        """The range of losses; of negative rewards if the agent was made with rewards."""
+        return self.outcome.losses
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         names = inspect.signature(type(self)).parameters
-        return self._with_rewards({name: getattr(self, name) for name in names if name != "rewards"})
+        return self._with_outcome({name: getattr(self, name) for name in names if name not in ("rewards", "outcome")})
 
-    def _with_rewards(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """The parameters, with the rewards in place of the losses if the agent was made with rewards."""
-        if self.rewards is None:
-            return parameters
-        names = {name: "rewards" if name == "losses" else name for name in parameters}
-        return {names[name]: self.rewards if name == "losses" else value for name, value in parameters.items()}
+    def _with_outcome(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, with the argument that says the outcome in place of the losses."""
+        ((own, said),) = self.outcome.arguments.items()
+        return {
+            own if name == "losses" else name: said if name == "losses" else parameters[name] for name in parameters
+        }
 
     @property
     def _common(self) -> dict[str, Any]:
-        losses = numeric_range(self.losses)
+        losses = self.outcome.loss_bounds
         return {"actions": self.actions, "losses": losses, "epsilon": self.epsilon, "seed": self.seed}
 
     @property
@@ -97,23 +110,23 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """The smallest bandwidth; a narrowed range must be at least twice as wide."""
         return 0.0
 
-    def _counters(self, player: AnyPlayer) -> tuple[str, ...]:
+    def _counters(self, player: Any) -> tuple[str, ...]:
         fades = isinstance(self._schedule, Fading) and isinstance(player, _core.Player)
         return COUNTERS if fades else super()._counters(player)
 
-    def narrow(self, within: Within | None) -> Within:
+    def narrow(self, within: Any) -> Within:
         """The range of one decision; raises InputError if the agent has no action in it."""
         return self._range.narrow(within, self.narrowest_bandwidth)
 
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         return explore(smooth(centre, bandwidth, within), self.current_epsilon, within)
 
-    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
+    def distribution(self, context: Context, within: Narrowing | None = None) -> Any:
         """The distribution that `decide` draws from in a context; `within` narrows the range of actions."""
         ends = self.narrow(within)
         return self._explore(*self._window(context, ends), ends)
 
-    def best(self, context: Context, within: Within | None = None) -> float:
+    def best(self, context: Context, within: Narrowing | None = None) -> A:
         """The greedy action, the centre of the window that `decide` draws from with probability 1 - epsilon.
 
         It has no density, so there is nothing to learn or to log.
@@ -122,14 +135,15 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         >>> manul.Auto(actions=(0.0, 32.0)).best([0.3, 1.2])
         16.0
         """
-        return self._window(context, self.narrow(within))[0]
+        return cast(A, self._window(context, self.narrow(within))[0])
 
     def _window(self, context: Context, within: Within) -> tuple[float, float]:
         player, features = self.player_and_context(context)
         with self.explain_rejection():
-            return player.window(features, *within)
+            window: Within = player.window(features, *within)
+            return window
 
-    def decide(self, context: Context, within: Within | None = None) -> Decision:
+    def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Draw an action for a context, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
         low, high = self.actions if within is None else self.narrow(within)
         native = self._native
@@ -145,13 +159,13 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         return Decision(action, density, within, floor)
 
     def learn(
-        self, context: Context, decision: Decision, loss: float | None = None, *, reward: float | None = None
+        self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
         """Learn from the `loss` of a `decision` in its context, or from its `reward` if the agent was made with rewards."""
-        if not isinstance(loss, float) or reward is not None or self.rewards is not None:
-            loss = loss_of(loss, reward, rewards=self.rewards is not None)
+        if not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
+            loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
-            action, density, within, floor = decision
+            action, density, within, floor, *_ = decision
             if decision is self._latest and floor is not None:  # a decision without a floor was not drawn by an agent
                 warn_of_repeated_decision(decision, stacklevel=2)
         else:
@@ -167,27 +181,28 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
                 if late:
                     self.warn_of_late_fields([context], stacklevel=2)
                 return
+        _check_one_knob(decision)
         outcome = (_number("action", action), _number("density", density), _number("loss", loss), [low], [high])
         self.check_outcomes(*map(_numbers, outcome))
         player, features = self.player_and_context(context)
         with self.explain_rejection():
-            player.learn(features, float(action), float(density), float(loss), low, high)
+            player.learn(features, float(cast(float, action)), float(density), float(loss), low, high)
         self._latest = decision
         self.warn_of_late_fields([features], stacklevel=2)
 
-    def decide_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Decisions:
+    def decide_many(self, contexts: Contexts, within: Any = None) -> Decisions[A]:
         """Draw an action for each row; `within` has one (low, high) per row."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
         with self.player_and_contexts(batch) as (player, rows):
             player.decide_many(rows, lows, highs, actions, densities, floors)
-        ends = {} if within is None else {"lows": lows, "highs": highs}
+        ends: Any = {} if within is None else {"lows": lows, "highs": highs}
         decisions = Decisions(actions, densities, floors=floors, **ends)
         self._batches.draw(decisions)
         return decisions
 
-    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
+    def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
         low, high = self.actions if within is None else self.narrow(within)
         native = self._native
@@ -202,9 +217,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         action, density, floor = draw
         return Decision(action, density, within, floor)
 
-    def decide_many_again(
-        self, numbers: npt.ArrayLike, contexts: Contexts, within: npt.ArrayLike | None = None
-    ) -> Decisions:
+    def decide_many_again(self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None) -> Decisions[A]:
         """Draw the decision with each row's number without counting them as new decisions."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = self._ends(within, len(batch))
@@ -217,10 +230,10 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
                 for index, (row, (low, high)) in enumerate(zip(rows, ranges, strict=True)):
                     draw = self._draw(player, row, low, high, int(keys[index]))
                     actions[index], densities[index], floors[index] = draw
-        ends = {} if within is None else {"lows": lows, "highs": highs}
+        ends: Any = {} if within is None else {"lows": lows, "highs": highs}
         return Decisions(actions, densities, floors=floors, **ends)
 
-    def _draw(self, player: AnyPlayer, features: Any, low: float, high: float, number: int) -> Draw:
+    def _draw(self, player: Player, features: Any, low: float, high: float, number: int) -> Draw:
         if isinstance(player, _core.Player):
             draw: Draw = player.decide_again(features, low, high, number)
             return draw
@@ -231,7 +244,7 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         finally:
             player.decisions = decisions
 
-    def densities_many(self, contexts: Contexts, actions: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+    def densities_many(self, contexts: Contexts, actions: Any, within: Any = None) -> Floats:
         """The density of each row's action, which any policy may have drawn."""
         batch, points = self.batch(contexts), _numbers(actions)
         check_shape("actions", points, len(batch))
@@ -268,20 +281,19 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     def learn_many(
         self,
         contexts: Contexts,
-        decisions: Decisions,
+        decisions: Decisions[A],
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
     ) -> None:
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
-        outcomes = "losses" if self.rewards is None else "rewards"
-        loss_values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        loss_values = self.outcome.read_many(losses, rewards)
         _check_one_knob(decisions)
         batch = self.batch(contexts)
         actions, densities = _numbers(decisions.actions), _numbers(decisions.densities, "densities")
         lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows, "lows")
         highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs, "highs")
-        for name, array in (("actions", actions), ("densities", densities), (outcomes, loss_values)):
+        for name, array in (("actions", actions), ("densities", densities), (self.outcome.keywords, loss_values)):
             check_shape(name, array, len(batch))
         self.check_outcomes(
             actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
@@ -295,16 +307,17 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
         """The contents of a file with the agent."""
         settings = self._saved_settings()
         settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
+        if "outcome" in settings:
+            settings |= self.outcome.describe()
         return type(self).__name__, {**settings, **self.context_parameters()}, self.state()
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
         """The agent that was saved with these parameters and arrays."""
         width, names = parameters.pop("width"), parameters.pop("names")
-        settings = {
-            name: schedules.from_description(value) if name == "epsilon" else value
-            for name, value in parameters.items()
-        }
+        settings = {**parameters, "epsilon": schedules.from_description(parameters["epsilon"])}
+        if "outcome" in settings:
+            settings["outcome"] = Outcome.from_description(settings)
         agent = cls._from_parameters(settings)
         if width is None and names is None and not arrays:
             return agent
@@ -333,6 +346,8 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
         if within is None:
             return _WHOLE_RANGE, _WHOLE_RANGE
+        if isinstance(within, list | tuple):
+            within = [self.actions if each is None else each for each in within]
         pairs = np.asarray(within, dtype=np.float64)
         check_shape("within", pairs, count, 2)
         for low, high in pairs:
@@ -341,8 +356,8 @@ class BaseAgent(PlotMixin, PlayerHost[AnyPlayer]):
 
     def check_outcomes(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         """Raise InputError if an action, density or loss is invalid."""
-        loss_range = numeric_range(self.losses)
-        check_outcomes(actions, densities, losses, lows, highs, loss_range=loss_range, rewards=self.rewards is not None)
+        check_taken(actions, densities, lows, highs)
+        self.outcome.check(losses)
 
 
 def _parts(decision: Any) -> tuple[Any, Any, Any]:
@@ -355,7 +370,14 @@ def _parts(decision: Any) -> tuple[Any, Any, Any]:
 
 
 def _check_one_knob(decision: object) -> None:
-    if isinstance(decision, KnobsDecision | KnobsDecisions):
+    actions = (
+        decision.actions
+        if isinstance(decision, Decisions)
+        else decision.action
+        if isinstance(decision, Decision)
+        else None
+    )
+    if isinstance(actions, Mapping):
         raise InputError("decision must set one knob, as the agent does, but it sets several.", "decision")
 
 

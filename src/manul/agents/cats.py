@@ -11,6 +11,7 @@ from manul.actions.schedules import Epsilon, Fading
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
+from manul.outcomes import Outcome
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth, check_leaves, check_whole_number
 
@@ -31,7 +32,7 @@ from manul.utils.validation import check_bandwidth, check_leaves, check_whole_nu
         lambda seed: Cats.paper(leaves=32, bandwidth=1 / 8, learner=learners.AdaGrad(loss="logistic"), seed=seed),
     ),
 )
-class Cats(BaseAgent[_core.Player]):
+class Cats(BaseAgent[float]):
     """A tree that routes a context to one of its leaves and chooses an action within a bandwidth of the leaf's action.
 
     The weights of named contexts are in hash tables of 2^`table_bits` entries, for any number of names and leaves. After
@@ -51,13 +52,13 @@ class Cats(BaseAgent[_core.Player]):
         epsilon: Epsilon = 0.05,
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         seed: int = 0,
         half_life: float | None = None,
         table_bits: int = 20,
     ) -> None:
-        super().__init__(
-            actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed, half_life=half_life
-        )
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
         check_whole_number("table_bits", table_bits, 10, 28, "Try 20.")
         self.table_bits = table_bits
         self.leaves = check_leaves(leaves)
@@ -93,11 +94,11 @@ class Cats(BaseAgent[_core.Player]):
 
     def _make_named_player(self) -> _core.Player:
         if self._paper is not None:
-            return super()._make_named_player()
+            named: _core.Player = super()._make_named_player()
+            return named
         return _core.CatsPlayer(**self._settings(0), bits=self.table_bits)
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         if self._paper is None:
             return _core.CatsPlayer(**self._settings(width))
         learner = learners.native(self._paper)

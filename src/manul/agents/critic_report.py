@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manul.actions.decision import Within
-from manul.utils.rewards import AnyRange
+from manul.outcomes import AnyRange
 from manul.utils.validation import Floats
 
 MEMBERS = ("deep", "shallow", "sharp", "scout")
@@ -52,11 +52,7 @@ class Report:
 
 
 def loss_unit(losses: AnyRange) -> Within:
-    """The losses that the core calls 0 and 1.
-
-    >>> loss_unit("auto"), loss_unit((-1.0, 3.0))
-    ((0.0, 1.0), (-1.0, 3.0))
-    """
+    """The losses that the core calls 0 and 1."""
     return (0.0, 1.0) if isinstance(losses, str) else losses
 
 

@@ -19,10 +19,8 @@ from manul.utils.validation import Floats
 MOST_ROWS = 50_000  # to train on; more rows of a log change the model little
 LEAST, MOST = 0.005, 0.98  # the probabilities that an action was logged are clipped to these
 FLOOR = 0.02  # the share of the uniform density, which bounds the weights
-_CHUNKS, _FIRST_CALIBRATED = (
-    16,
-    6,
-)  # the examples are learned in chunks; the later ones calibrate before they are learned
+# The examples are learned in chunks; the later ones calibrate before they are learned.
+_CHUNKS, _FIRST_CALIBRATED = 16, 6
 _UNIFORM = 4  # uniform actions per logged action, to calibrate
 _BINS = 64  # of the calibration
 

@@ -18,11 +18,12 @@ from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.errors import InputError
+from manul.outcomes import Outcome
 from manul.utils import model_files
 from manul.utils.validation import check_leaves
 
 
-class _Discrete(BaseAgent[_core.Player]):
+class _Discrete(BaseAgent[float]):
     """The base class of both agents, with the set of actions."""
 
     def __init__(
@@ -33,12 +34,12 @@ class _Discrete(BaseAgent[_core.Player]):
         epsilon: Epsilon = 0.05,
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         seed: int = 0,
         half_life: float | None = None,
     ) -> None:
-        super().__init__(
-            actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed, half_life=half_life
-        )
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
         self.leaves = check_leaves(leaves)
         self._depth = self.leaves.bit_length() - 1
 
@@ -90,9 +91,8 @@ class DiscreteTree(_Discrete):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
         names = ("actions", "leaves", "epsilon", "losses", "seed", "half_life", "learner")
-        return self._with_rewards({name: getattr(self, name) for name in names})
+        return self._with_outcome({name: getattr(self, name) for name in names})
 
     def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "learner": learners.describe(self.learner)}
@@ -102,7 +102,6 @@ class DiscreteTree(_Discrete):
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         learner = learners.native(self.learner)
         return _core.DiscreteTreePlayer(width=width, depth=self._depth, learner=learner, **self._player_settings)
 
@@ -126,5 +125,4 @@ class DiscreteLinear(_Discrete):
     """
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
         return _core.DiscreteLinearPlayer(width=width, depth=self._depth, **self._player_settings)

@@ -16,6 +16,7 @@ from manul.agents.base import BaseAgent
 from manul.agents.player_host import COUNTERS
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
+from manul.outcomes import Outcome
 from manul.policies import Constant, Linear, Tree, theory
 from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description
@@ -25,7 +26,7 @@ from manul.utils.validation import check_bandwidth
 MOST_BANDWIDTHS = 10_000  # each has a learner of its own
 
 
-class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
+class _PolicyClassAgent(BaseAgent[float]):
     """The base class of both algorithms: a policy class, and how it is saved."""
 
     policies: PolicyClass
@@ -50,9 +51,8 @@ class _PolicyClassAgent(BaseAgent[_core.Player | PolicyPlayer]):
         saved = model_files.split_by_prefix({name: array for name, array in arrays.items() if name not in COUNTERS})
         if saved.keys() != {"", *map(str, range(len(self._learner_bandwidths)))}:
             return False
-        for index, bandwidth in enumerate(
-            self._learner_bandwidths
-        ):  # one at a time: all together may exceed the memory
+        # One at a time: all together may exceed the memory.
+        for index, bandwidth in enumerate(self._learner_bandwidths):
             self.policies.start(width, self.actions, bandwidth).restore(saved[str(index)])
         return True
 
@@ -84,16 +84,17 @@ class SmoothedGreedy(_PolicyClassAgent):
         actions: Within = (0.0, 1.0),
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed)
         self.policies = check_policies(policies)
         self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return self._with_rewards({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
+        return self._with_outcome({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
 
     @property
     def narrowest_bandwidth(self) -> float:
@@ -105,7 +106,6 @@ class SmoothedGreedy(_PolicyClassAgent):
         return (self.bandwidth,)
 
     def make_player(self, width: int) -> _core.Player | PolicyPlayer:
-        """A new player for contexts of this width."""
         if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._player_settings)
         learner = self.policies.start(width, self.actions, self.bandwidth)
@@ -147,13 +147,15 @@ class ParetoGreedy(_PolicyClassAgent):
         actions: Within = (0.0, 1.0),
         losses: Within | None = None,
         rewards: Within | None = None,
+        outcome: Outcome | None = None,
         constant: float = 1.0,
         horizon: int | None = None,
         failure: float = 0.05,
         log_class_size: float | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(actions=actions, losses=losses, rewards=rewards, epsilon=epsilon, seed=seed)
+        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed)
         self.policies = check_policies(policies)
         self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         self.constant, self.horizon, self.failure = constant, horizon, failure
@@ -164,10 +166,9 @@ class ParetoGreedy(_PolicyClassAgent):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        names = ("bandwidths", "constant", "horizon", "failure", "log_class_size")
-        own = {"policies": self.policies, **{name: getattr(self, name) for name in names}}
-        return self._with_rewards({**own, **self._common})
+        penalty = {"constant": self.constant, "horizon": self.horizon, "failure": self.failure}
+        own = {"policies": self.policies, "bandwidths": self.bandwidths, **penalty}
+        return self._with_outcome({**own, "log_class_size": self.log_class_size, **self._common})
 
     @property
     def chosen(self) -> float:
@@ -184,7 +185,6 @@ class ParetoGreedy(_PolicyClassAgent):
         return self.bandwidths
 
     def make_player(self, width: int) -> PolicyPlayer:
-        """A new player for contexts of this width."""
         learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]
         return PolicyPlayer(learners, self.bandwidths, self._penalty, **self._common)
 

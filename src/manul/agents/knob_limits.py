@@ -9,8 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Choice, Knobs, KnobValue, Span
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.knob import KnobValue
+from manul.actions.kinds.span import Span
 from manul.actions.ranges import NARROWEST
+from manul.actions.space import ActionSpace
 from manul.errors import InputError
 from manul.utils.validation import Floats
 
@@ -23,13 +26,13 @@ Narrow = Callable[[int, Sequence[float]], Within]
 class KnobLimits:
     """The limits of an agent with several knobs, in the order in which the core draws them: choices first.
 
-    >>> knobs = Knobs.check({"price": (10, 50), "discount": (0, 0.5)})
+    >>> knobs = ActionSpace({"price": (10, 50), "discount": (0, 0.5)})
     >>> limits = KnobLimits(knobs, lambda chosen: {"discount": (0, 0.25)} if "price" in chosen else {})
     >>> limits.within(*knobs.ranges(None))(1, [0.5, 0.0])
     (0.0, 0.5)
     """
 
-    knobs: Knobs
+    knobs: ActionSpace
     function: Limits
 
     @cached_property

@@ -10,32 +10,22 @@ from __future__ import annotations
 import warnings
 from weakref import WeakSet
 
-from manul.actions.decision import Decisions, KnobsDecisions
+from manul.actions.decision import Decisions
 from manul.errors import LearnedTwiceWarning
 
 
 class LearnedBatches:
-    """The batches that an agent has drawn, and those of them that it has learned.
-
-    >>> import manul, numpy as np
-    >>> agent = manul.Cats(leaves=8, bandwidth=1/8)
-    >>> decisions = agent.decide_many(np.zeros((2, 1)))
-    >>> agent.learn_many(np.zeros((2, 1)), decisions, [0.1, 0.3])
-    >>> with warnings.catch_warnings(record=True, action="always") as caught:
-    ...     agent.learn_many(np.zeros((2, 1)), decisions, [0.1, 0.3])
-    >>> print(caught[0].message)
-    These decisions were learned before, so they count twice. Learn each decision once.
-    """
+    """The batches that an agent has drawn, and those of them that it has learned."""
 
     def __init__(self) -> None:
-        self._drawn, self._learned = WeakSet[Decisions | KnobsDecisions](), WeakSet[Decisions | KnobsDecisions]()
+        self._drawn, self._learned = WeakSet[Decisions | Decisions](), WeakSet[Decisions | Decisions]()
 
-    def draw(self, decisions: Decisions | KnobsDecisions) -> None:
+    def draw(self, decisions: Decisions | Decisions) -> None:
         self._drawn.add(decisions)
 
     def learn(self, decisions: object, stacklevel: int) -> None:
         """Remember that a batch was learned, and warn if it was before; only batches that were drawn matter."""
-        if not isinstance(decisions, Decisions | KnobsDecisions) or decisions not in self._drawn:
+        if not isinstance(decisions, Decisions | Decisions) or decisions not in self._drawn:
             return
         if decisions in self._learned:
             sentence = "These decisions were learned before, so they count twice. Learn each decision once."

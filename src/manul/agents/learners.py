@@ -52,11 +52,6 @@ _NATIVE: dict[NodeLearner, _core.NodeLearner] = {
 
 
 def native(learner: NodeLearner) -> _core.NodeLearner:
-    """The learner of the core.
-
-    >>> native(CoinBetting()).name
-    'coin_costs'
-    """
     if learner not in _NATIVE:
         known = " or ".join(sorted({type(each).__name__ for each in _NATIVE}))
         raise ParameterError(f"learner must be {known} from manul.learners, got {learner!r}.", "learner")
@@ -64,20 +59,12 @@ def native(learner: NodeLearner) -> _core.NodeLearner:
 
 
 def describe(learner: NodeLearner) -> dict[str, str]:
-    """The description of a learner for a file.
-
-    >>> describe(AdaGrad())
-    {'name': 'AdaGrad', 'loss': 'logistic'}
-    """
+    """The description of a learner for a file."""
     return {"name": type(learner).__name__, **asdict(learner)}
 
 
 def from_description(description: dict[str, str]) -> NodeLearner:
-    """The learner of a description.
-
-    >>> from_description({"name": "AdaGrad", "loss": "logistic"})
-    AdaGrad(loss='logistic')
-    """
+    """The learner of a description."""
     for learner in _NATIVE:
         if describe(learner) == description:
             return learner

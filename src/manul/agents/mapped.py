@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.agents.agent_card import agent_card
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
@@ -18,20 +18,20 @@ from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ManulError, ParameterError
+from manul.outcomes import Outcome
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats
 
 RowOrFields = conversion.Row | conversion.Fields
 
 
 class SaveableAgent(Agent, model_files.Saveable, Protocol):
-    """An agent with ranges of actions and losses that can be saved."""
+    """An agent with a range of actions and an outcome that can be saved."""
 
     actions: Within
-    losses: AnyRange
+    outcome: Outcome
 
     def state(self) -> model_files.Arrays:
         """The complete learned state, as arrays."""
@@ -59,11 +59,15 @@ class Mapped(PlotMixin, model_files.FileMixin):
             rule = "a feature map such as manul.maps.Crosses() or a function of a context"
             raise ParameterError(f"features must be {rule}, got {features!r}.", "features")
         self.agent, self.features = agent, features
-        self.actions, self.losses = agent.actions, agent.losses
-        self.rewards: AnyRange | None = getattr(agent, "rewards", None)
-        self.knobs: Knobs | None = getattr(agent, "knobs", None)
+        self.actions = agent.actions
+        self.space: ActionSpace = agent.space
         self._width: int | None = None
         self._mapped_width: int | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the agent inside learns from."""
+        return self.agent.outcome
 
     @property
     def width(self) -> int | None:
@@ -74,6 +78,12 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def schema(self) -> ContextSchema:
         """The fields of contexts before mapping, if the map is fitted to a table; otherwise their width."""
         return self.features.schema if isinstance(self.features, Columns) else ContextSchema(self._width)
+
+    @property
+    def named(self) -> bool:
+        """Whether contexts are named fields, which the map may turn into rows."""
+        inside: bool = self.agent.named  # type: ignore[attr-defined]
+        return inside or (self._mapped_width is not None and self._width is None)
 
     @property
     def decisions(self) -> int:
@@ -148,11 +158,20 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self._fix_many(rows, mapped)
         return decisions
 
+    def decide_many_again(
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: npt.ArrayLike | None = None
+    ) -> Decisions:
+        """Draw the decision with each row's number without counting them, if the agent inside can."""
+        rows, mapped = self._map_many(contexts)
+        decisions: Decisions = self.agent.decide_many_again(numbers, mapped, within)  # type: ignore[attr-defined]
+        self._fix_many(rows, mapped)
+        return decisions
+
     def densities_many(self, contexts: Contexts, actions: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The density of each row's action, which any policy may have drawn."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "densities_many", None)
-        if batch is not None and (isinstance(mapped, np.ndarray) or self.knobs is not None):
+        if batch is not None and (isinstance(mapped, np.ndarray) or not self.space.is_number):
             return cast(Floats, batch(mapped, actions, within))
         return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -45,7 +46,6 @@ class PolicyPlayer:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the learned state, in bytes."""
         return sum(array.nbytes for array in self.state().values())
 
     @property
@@ -137,8 +137,8 @@ class PolicyPlayer:
     def _weighted_losses(self, context: Row, decision: Decision, loss: float) -> Floats:
         if self._exact or len(self._learners) == 1:
             return np.zeros(len(self._learners))
-        action, density, within, *_ = decision
-        assert within is not None
+        action, density, ends, *_ = decision
+        within = cast(Within, ends)
         centres = np.array([self._centre(index, context, within) for index in range(len(self._learners))])
         return densities_of_many(centres, np.asarray(self._bandwidths), within, action) / density * loss
 

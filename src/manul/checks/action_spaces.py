@@ -8,17 +8,18 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.decision import Decision, Decisions, KnobsDecision, KnobsDecisions, Within
+from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Choice, Knob, Knobs, Stepped
-from manul.actions.knobs_distribution import KnobsDistribution
+from manul.actions.joint import JointDistribution
+from manul.actions.kinds.knob import Knob
+from manul.actions.space import UNNAMED, ActionSpace
 from manul.errors import ParameterError
 
 Floats = npt.NDArray[np.float64]
 _POINTS = 200  # actions at which a density with several knobs is checked
 
 
-class ActionSpace(Protocol):
+class CheckedSpace(Protocol):
     @property
     def within(self) -> Any:
         """A narrower range."""
@@ -51,15 +52,15 @@ class ActionSpace(Protocol):
         """Narrower ranges that it must reject."""
 
 
-def space_of(agent: Any) -> ActionSpace:
+def space_of(agent: Any) -> CheckedSpace:
     """The actions of an agent.
 
     >>> import manul
     >>> space_of(manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])})).within
     {'price': (14.0, 50.0), 'template': ['b']}
     """
-    knobs = getattr(agent, "knobs", None)
-    return OneKnob(agent.actions) if knobs is None else SeveralKnobs(knobs)
+    space: ActionSpace[Any] = agent.space
+    return OneKnob(space.ends) if space.is_number else AnySpace(space)
 
 
 def check_no_limits(agent: object) -> None:
@@ -117,102 +118,105 @@ class OneKnob:
         return [(self.low - 1, self.high)]
 
 
-class SeveralKnobs:
-    def __init__(self, knobs: Knobs) -> None:
-        self.knobs = knobs
+class AnySpace:
+    def __init__(self, space: ActionSpace[Any]) -> None:
+        self.space = space
 
     @property
-    def within(self) -> dict[str, Any]:
+    def within(self) -> Any:
         """Each knob without its lowest tenth, its first step or its first option."""
-        return {name: _upper_part(knob) for name, knob in self.knobs.knobs}
+        return self.space.unwrap({name: _upper_part(knob) for name, knob in self.space.knobs})
 
     def is_too_wide(self, _bandwidth: float) -> bool:
         return False
 
-    def check_density(self, distribution: KnobsDistribution, within: dict[str, Any] | None = None) -> None:
+    def check_density(self, distribution: JointDistribution, within: Any = None) -> None:
         """Check the joint distribution and that of each knob."""
-        parts = [distribution, *map(distribution.marginal, self.knobs.names)]
+        parts = [distribution, *map(distribution.marginal, self.space.names)]
         assert all(abs(part.integral() - 1) < 1e-9 for part in parts), "a distribution must integrate to 1"
         actions = list(self._actions(within))
         assert all(distribution.density(action) > 0 for action in actions), "a density must be positive on its support"
         if within is None:
             return
-        for name, knob in self.knobs.knobs:
-            outside = distribution.density({**actions[0], name: knob.value(0.0)}) * self.knobs.volume
+        inside = self.space.wrap(actions[0])
+        for name, knob in self.space.knobs:
+            action = self.space.unwrap({**inside, name: knob.value(0.0)})
+            outside = distribution.density(action) * self.space.volume
             assert outside < 1e-9, "a density must be 0 outside its range, up to the rounding of cells"
 
-    def check_inverse_densities(self, decisions: KnobsDecisions) -> None:
+    def check_inverse_densities(self, decisions: Decisions) -> None:
         """Check the mean of each knob, whose tails are lighter than that of the product, and that the product is joint."""
-        for name, knob in self.knobs.knobs:
-            _check_mean(1 / decisions.densities_by_knob[name], knob.volume, f"density of {name}")
-        product = np.prod(list(decisions.densities_by_knob.values()), axis=0)
+        by_knob = decisions.densities_by_knob or {UNNAMED: decisions.densities}
+        for name, knob in self.space.knobs:
+            _check_mean(1 / by_knob[name], knob.volume, f"density of {name}")
+        product = np.prod(list(by_knob.values()), axis=0)
         same = np.allclose(decisions.densities, product, rtol=1e-9, atol=0)
         assert same, "the joint density must be the product of the densities of the knobs"
 
-    def contains(self, within: dict[str, Any], action: dict[str, Any]) -> bool:
+    def contains(self, within: Any, action: Any) -> bool:
         """Whether each knob lies in its narrower range."""
-        return all(
-            action[name] in allowed if isinstance(allowed, list) else allowed[0] <= action[name] <= allowed[1]
-            for name, allowed in within.items()
-        )
+        return all(self.space.contains(within, self.space.positions(action)))
 
-    def shares(self, decisions: KnobsDecisions) -> Floats:
+    def shares(self, decisions: Decisions) -> Floats:
         """The mean distance of the knobs' positions from 30 % of their ranges; options are spread over the range."""
-        distances = [abs(self._shares(action) - 0.3).mean() for action in self._rows(decisions.actions)]
-        return np.array(distances)
+        sizes = [knob.volume if knob.is_option else 1.0 for _, knob in self.space.knobs]
+        table = self.space.rows(decisions.actions, len(decisions))
+        distances: Floats = np.abs(table / np.array(sizes) - 0.3).mean(axis=1)
+        return distances
 
-    def rows(self, decisions: KnobsDecisions) -> list[Any]:
+    def rows(self, decisions: Decisions) -> list[Any]:
         """The action and the joint density of each row."""
-        return list(zip(self._rows(decisions.actions), decisions.densities.tolist(), strict=True))
+        return [(decision.action, decision.density) for decision in decisions]
 
-    def twice(self, decision: KnobsDecision) -> KnobsDecisions:
-        by_knob = {name: np.full(2, density) for name, density in decision.densities.items()}
-        return KnobsDecisions(self.knobs.columns([decision.action] * 2), np.full(2, decision.density), by_knob)
+    def twice(self, decision: Decision) -> Decisions:
+        columns = self.space.unwrap(self.space.columns_of([decision.action] * 2))
+        return Decisions(columns, np.full(2, decision.density))
 
-    def bad_actions(self, decision: KnobsDecision) -> list[Any]:
+    def bad_actions(self, decision: Decision) -> list[Any]:
         """No mapping, an unknown knob, and for each knob, none and one that it does not have."""
-        actions: list[Any] = [0.5, {**decision.action, "no such knob": 1}]
-        for name, knob in self.knobs.knobs:
-            beyond = object() if isinstance(knob, Choice) else knob.value(1.0) + knob.volume + 1.0  # type: ignore[operator]
-            actions.append({each: value for each, value in decision.action.items() if each != name})
-            actions.append({**decision.action, name: beyond})
+        values = dict(self.space.wrap(decision.action))
+        if not self.space.is_named:
+            return [_beyond(self.space.knobs[0][1]), {"no such knob": 1}]
+        actions: list[Any] = [0.5, {**values, "no such knob": 1}]
+        for name, knob in self.space.knobs:
+            actions.append({each: value for each, value in values.items() if each != name})
+            actions.append({**values, name: _beyond(knob)})
         return actions
 
     def bad_ranges(self) -> list[Any]:
         """No mapping, an unknown knob, and for each knob, a range that leaves nothing."""
-        empty = {name: [] if isinstance(knob, Choice) else (1e308, 1e308) for name, knob in self.knobs.knobs}
+        empty: dict[str, Any] = {name: [] if knob.is_option else (1e308, 1e308) for name, knob in self.space.knobs}
+        if not self.space.is_named:
+            return [empty[UNNAMED], {"no such knob": (0.0, 1.0)}]
         return [(0.0, 1.0), {"no such knob": (0.0, 1.0)}, *({name: nothing} for name, nothing in empty.items())]
 
-    def _actions(self, within: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    def _actions(self, within: Any) -> Iterator[Any]:
+        ranges = {} if within is None else self.space.wrap_within(within)
         rng = np.random.default_rng(0)
-        for shares in rng.random((_POINTS, len(self.knobs.knobs))):
-            yield {
-                name: _value(knob, share, None if within is None else within[name])
-                for (name, knob), share in zip(self.knobs.knobs, shares.tolist(), strict=True)
-            }
+        for shares in rng.random((_POINTS, len(self.space.knobs))):
+            yield self.space.unwrap(
+                {
+                    name: _value(knob, share, ranges.get(name))
+                    for (name, knob), share in zip(self.space.knobs, shares.tolist(), strict=True)
+                }
+            )
 
-    def _rows(self, columns: dict[str, npt.NDArray[Any]]) -> list[dict[str, Any]]:
-        lists = [column.tolist() for column in columns.values()]
-        return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
-    def _shares(self, action: dict[str, Any]) -> Floats:
-        sizes = [knob.volume if isinstance(knob, Choice) else 1.0 for _, knob in self.knobs.knobs]
-        shares: Floats = self.knobs.positions(action) / np.array(sizes)
-        return shares
+def _beyond(knob: Knob) -> Any:
+    """A value that the knob does not have."""
+    return object() if knob.is_option else knob.sweep(2)[-1] + knob.volume + 1.0
 
 
 def _upper_part(knob: Knob) -> Any:
-    if isinstance(knob, Choice):
-        return list(knob.options[1:])
-    high: Any = knob.value(1.0)
-    if isinstance(knob, Stepped):
-        return knob.value(1.5 / knob.count), high
-    return knob.value(0.1), high
+    if knob.is_option:
+        return knob.sweep(0)[1:]
+    values = knob.sweep(10**6 if knob.is_discrete else 11)
+    return values[1], values[-1]
 
 
 def _value(knob: Knob, share: float, within: Any) -> Any:
-    if isinstance(knob, Choice):
-        options: Sequence[Any] = knob.options if within is None else within
+    if knob.is_option:
+        options: Sequence[Any] = knob.sweep(0) if within is None else within
         return options[int(share * len(options))]
     low, high = knob.narrow(within, "knob")
     return knob.value(low + share * (high - low))

@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
+from manul.agents.critic_report import loss_unit
 from manul.agents.mapped import SaveableAgent
 from manul.checks.action_spaces import check_no_limits, space_of
-from manul.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
 from manul.contexts.schema import Context
+from manul.errors import InputError
+from manul.outcomes import outcome_of
 from manul.utils import model_files
-from manul.utils.rewards import outcome_of, outcomes_of
 
 Make = Callable[[int], SaveableAgent]
+WIDTH, ROUNDS = 3, 400  # of the contexts, and to learn
 
 
 def discover() -> Iterator[tuple[str, Make]]:
@@ -42,6 +44,23 @@ def check_agent(make: Make) -> None:
     check_no_limits(make(0))
     for check in CHECKS:
         check(make)
+
+
+def check_rejected(call: Callable[[], object]) -> None:
+    """Check that the call raises InputError with a one-line message and its field."""
+    rejection: InputError | None = None
+    try:
+        call()
+    except InputError as error:
+        rejection = error
+    assert rejection is not None, "invalid input must raise InputError"
+    assert rejection.field is not None, f"an InputError must have a field: {rejection}"
+    assert "\n" not in str(rejection), f"the message of an InputError must be one line: {rejection}"
+
+
+def random_contexts(count: int, seed: int = 0) -> npt.NDArray[np.float64]:
+    """Random contexts that are exact in single precision."""
+    return np.random.default_rng(seed).standard_normal((count, WIDTH)).astype(np.float32).astype(np.float64)
 
 
 def distribution_is_a_density(make: Make) -> None:
@@ -94,8 +113,8 @@ def batches_equal_single_calls(make: Make) -> None:
         assert rows == space_of(single).rows(many), "decide_many must equal decide"
         losses = _losses(single, many)
         for context, decision, loss in zip(contexts, decisions, losses, strict=True):
-            single.learn(context, decision, **outcome_of(single, float(loss)))
-        batch.learn_many(contexts, many, **outcomes_of(batch, losses))
+            single.learn(context, decision, **outcome_of(single).told(float(loss)))
+        batch.learn_many(contexts, many, **outcome_of(batch).told_many(losses))
         assert _same(single, batch), "learn_many must equal learn"
 
 
@@ -126,7 +145,7 @@ def narrowed_ranges_are_kept(make: Make) -> None:
         space.check_density(agent.distribution(context, within), within)
         decision = agent.decide(context, within)
         assert space.contains(within, decision.action), "an action must lie in its narrowed range"
-        agent.learn(context, decision, **outcome_of(agent, _loss_span(agent)[0]))
+        agent.learn(context, decision, **outcome_of(agent).told(_loss_span(agent)[0]))
 
 
 def no_context_is_a_plain_bandit(make: Make) -> None:
@@ -134,7 +153,7 @@ def no_context_is_a_plain_bandit(make: Make) -> None:
     agent = make(8)
     empty: list[Context] = [None, [], np.empty(0)]
     for context in empty * 20:
-        agent.learn(context, agent.decide(context), **outcome_of(agent, _loss_span(agent)[0]))
+        agent.learn(context, agent.decide(context), **outcome_of(agent).told(_loss_span(agent)[0]))
     assert len(agent.decide_many(np.empty((3, 0))).densities) == 3
 
 
@@ -145,10 +164,10 @@ def bad_input_changes_nothing(make: Make) -> None:
     good = agent.decide(contexts[0])
     before = agent.state()
     space, nan, row = space_of(agent), float("nan"), contexts[0]
-    beyond = float("inf") if agent.losses == "auto" else _loss_span(agent)[1] + 1
+    beyond = float("inf") if agent.outcome.range == "auto" else _loss_span(agent)[1] + 1
 
     def learn(context: Context, decision: Decision, loss: float = _loss_span(agent)[1]) -> None:
-        agent.learn(context, decision, **outcome_of(agent, loss))
+        agent.learn(context, decision, **outcome_of(agent).told(loss))
 
     calls: list[Callable[[], object]] = [
         lambda: agent.decide(np.full(WIDTH, nan)),
@@ -162,7 +181,7 @@ def bad_input_changes_nothing(make: Make) -> None:
         lambda: learn(row, good._replace(density=0.0)),
         lambda: learn(row, good._replace(density=nan)),
         lambda: agent.learn_many(
-            contexts[:2], space.twice(good), **outcomes_of(agent, np.array([_loss_span(agent)[1], nan]))
+            contexts[:2], space.twice(good), **outcome_of(agent).told_many(np.array([_loss_span(agent)[1], nan]))
         ),
         *(partial(agent.decide, row, within) for within in space.bad_ranges()),
         *(partial(learn, row, good._replace(action=action)) for action in space.bad_actions(good)),
@@ -189,7 +208,7 @@ CHECKS = (
 
 
 def _loss_span(agent: SaveableAgent) -> Within:
-    return (0.0, 1.0) if isinstance(agent.losses, str) else agent.losses
+    return loss_unit(agent.outcome.losses)
 
 
 def _losses(agent: SaveableAgent, decisions: Decisions) -> npt.NDArray[np.float64]:
@@ -202,7 +221,7 @@ def _play(agent: SaveableAgent, rounds: int) -> npt.NDArray[np.float64]:
     for first in range(0, rounds, 10):
         rows = contexts[first : first + 10]
         decisions = agent.decide_many(rows)
-        agent.learn_many(rows, decisions, **outcomes_of(agent, _losses(agent, decisions)))
+        agent.learn_many(rows, decisions, **outcome_of(agent).told_many(_losses(agent, decisions)))
     return contexts
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.checks.common import ROUNDS, WIDTH, check_rejected, random_contexts
+from manul.checks.agent_checks import ROUNDS, WIDTH, check_rejected, random_contexts
 from manul.logs.log import Log
 from manul.offpolicy.optimization.pessimism import optimize_without_densities
 from manul.offpolicy.restricted import Restricted

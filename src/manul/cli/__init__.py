@@ -39,7 +39,7 @@ class Commands(click.Group):
         """Import and return the command of a name, or None if there is none."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        command: click.Command = vars(import_module(f"{__name__}.{cmd_name}"))[cmd_name]
         return command
 
     def resolve_command(

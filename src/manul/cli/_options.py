@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +27,6 @@ class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.minimum = minimum
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         if isinstance(value, int | float | Fraction):
             return value
         try:
@@ -39,7 +38,6 @@ class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return number
 
     def read(self, text: str) -> float:
-        """Parse a number."""
         return float(Fraction(text)) if "/" in text else float(text)
 
 
@@ -47,7 +45,6 @@ class Share(Number):
     """A number, or a fraction that is kept as a `Fraction` because it is a share of something."""
 
     def read(self, text: str) -> Any:
-        """Parse a number."""
         return Fraction(text) if "/" in text else float(text)
 
 
@@ -57,7 +54,6 @@ class Epsilon(Number):
     name = "epsilon"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         from manul.actions.schedules import Fading
 
         if str(value) == "auto":
@@ -80,7 +76,6 @@ class Integer(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.minimum, self.maximum = minimum, maximum
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse the text."""
         try:
             number = int(value)
             if (self.minimum is None or number >= self.minimum) and (self.maximum is None or number <= self.maximum):
@@ -100,7 +95,6 @@ class List(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.name = f"{each.name},..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
-        """Parse each value."""
         parts = value.split(",") if isinstance(value, str) else list(value)
         return [self.each.convert(part, param, ctx) for part in parts]
 
@@ -109,7 +103,6 @@ class Choice(click.Choice):  # type: ignore[type-arg,unused-ignore]
     """One of several words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check the word; the error suggests the closest one."""
         known = [str(choice) for choice in self.choices]
         if value not in known:
             advice = remedy(str(value), known, f"Try {known[0]}.")
@@ -125,17 +118,14 @@ class Registered(Choice):
 
     @property
     def registry(self) -> Registry[Any]:
-        """The registry."""
-        registry: Registry[Any] = getattr(import_module(self._home), self._name)
+        registry: Registry[Any] = vars(import_module(self._home))[self._name]
         return registry
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """All names."""
         return tuple(self.registry.names())
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, or the closest one in the error."""
         if self.registry.find(str(value)) is None:
             self.fail(self.registry.unknown_message(str(value)), param, ctx)
         return str(value)
@@ -149,11 +139,9 @@ class LogFormat(Registered):
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """All names."""
         return tuple(suffix.removeprefix(".") for suffix in self.registry.names())
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, or the closest one in the error."""
         return Choice.convert(self, value, param, ctx)
 
 
@@ -165,7 +153,6 @@ class File(click.Path):
         self.suffixes = suffixes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Check the suffix."""
         path = Path(value)
         if self.suffixes and path.suffix not in self.suffixes:
             rule = f"{_name(param)} must end with {', '.join(self.suffixes)}, got {str(value)!r}."
@@ -187,16 +174,16 @@ class Knobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "knobs"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
-        from manul.actions import knobs
+        from manul.actions.space import ActionSpace
         from manul.errors import ManulError
 
-        if isinstance(value, knobs.Knobs):
+        if isinstance(value, ActionSpace):
             return value
         try:
-            pairs = json.loads(str(value), object_pairs_hook=_Pairs)
-            given = [(name, dict(knob) if isinstance(knob, _Pairs) else knob) for name, knob in pairs]
-            return knobs.Knobs.from_description(given)
+            given = json.loads(str(value), object_pairs_hook=_distinct)
+            if not isinstance(given, dict):
+                raise TypeError
+            return ActionSpace.from_description(given)
         except ManulError as error:
             self.fail(f"{_name(param)}: {error}", param, ctx)
         except (TypeError, ValueError):
@@ -206,15 +193,46 @@ class Knobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(f"{_name(param)} must be JSON such as {example}, got {value!r:.60}.", param, ctx)
 
 
-class _Pairs(list[Any]):
-    """The members of a JSON object, in order."""
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of a JSON object; a knob that is given twice is a mistake."""
+    from manul.errors import ParameterError
+
+    if len(dict(pairs)) < len(pairs):
+        raise ParameterError("actions must have one knob per name.", "actions")
+    return dict(pairs)
 
 
+Command = Callable[..., Any]
 NUMBER, INTEGER, FILE, KNOBS = Number(), Integer(), File(), Knobs()
 RANGE = (NUMBER, NUMBER)
 AGENT = Registered("manul.agents.agent_registry", "AGENTS")
 LOG_FORMAT = LogFormat()
-ESTIMATOR = Registered("manul.offpolicy.evaluation.estimator_registry", "ESTIMATORS")
+ESTIMATOR = Registered("manul.offpolicy.evaluation.estimators", "ESTIMATORS")
+INTERVAL = Registered("manul.offpolicy.evaluation.intervals", "INTERVALS")
+
+
+def format_option(what: str, name: str = "log_format") -> Callable[[Command], Command]:
+    """The option of the format of an argument that is a log, or of the file of an option."""
+    text = f"Format of {what}, such as vw for Vowpal Wabbit's text.  [default: by the suffix]"
+    return click.option("--format", name, type=LOG_FORMAT, help=text)
+
+
+def knobs_option(log: str) -> Callable[[Command], Command]:
+    """The option of the knobs of an argument that is a log."""
+    text = f"Knobs with their ranges, if actions have several and {log} does not record them."
+    return click.option("--knobs", type=KNOBS, metavar="JSON", help=text)
+
+
+def range_options(command: Command) -> Command:
+    """Add the ranges that a log may not record."""
+    missing = "if the log does not record it"
+    for name, text in {
+        "rewards": "Range of rewards, if the log has rewards instead.",
+        "losses": f"Range of losses, {missing}.",
+        "actions": f"Range of actions, {missing}.",
+    }.items():
+        command = click.option(f"--{name}", type=RANGE, metavar="LOW HIGH", help=text)(command)
+    return command
 
 
 def usage_message(error: click.UsageError) -> str:

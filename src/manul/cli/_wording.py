@@ -33,15 +33,10 @@ _PARAMETERS = {"action_range": "actions", "loss_range": "losses", "reward_range"
 
 
 def in_options(text: object) -> str:
-    """A text with the options of the command line instead of parameters of Python.
-
-    >>> in_options("Declare the range with actions=(low, high).")
-    'Declare the range with --actions LOW HIGH.'
-    """
+    """A text with the options of the command line instead of parameters of Python."""
     words = str(text)
-    for phrase in sorted(
-        PHRASES, key=len, reverse=True
-    ):  # losses=... is a part of no longer phrase, but may become one
+    # The longest first: losses=... is a part of no longer phrase, but may become one.
+    for phrase in sorted(PHRASES, key=len, reverse=True):
         words = words.replace(phrase, PHRASES[phrase])
     return words
 
@@ -52,12 +47,7 @@ def echo(text: object, *, err: bool = False) -> None:
 
 
 def error_message(error: ManulError, command: click.Command | None) -> str:
-    """The message of an error; a parameter at its beginning is named as the option of the command.
-
-    >>> command = click.Command("run", params=[click.Option(["--actions"])])
-    >>> error_message(ParameterError("action_range must be increasing, got (2, 1).", "action_range"), command)
-    '--actions must be increasing, got (2, 1).'
-    """
+    """The message of an error; a parameter at its beginning is named as the option of the command."""
     message, field = in_options(error), error.field or ""
     option = _options(command).get(_PARAMETERS.get(field, field))
     about_it = message.startswith(tuple(f"{field} {verb} " for verb in ("must", "is", "has", "applies", "requires")))

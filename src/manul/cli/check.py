@@ -8,47 +8,24 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, KNOBS, LOG_FORMAT, MODEL, RANGE, File
+from manul.cli._options import FILE, MODEL, File, format_option, knobs_option, range_options
 from manul.cli._wording import echo
 
 
 @click.command(epilog="\b\nExample:\n  manul check run.parquet")
 @click.argument("log", type=FILE)
 @click.option("--policy", type=File(*MODEL), help="Policy whose importance weights are tested.")
-@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
-@click.option(
-    "--knobs",
-    type=KNOBS,
-    metavar="JSON",
-    help="Knobs with their ranges, if actions have several and LOG does not record them.",
-)
-@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
-@click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
-@click.option(
-    "--format",
-    "log_format",
-    type=LOG_FORMAT,
-    help="Format of LOG, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
-)
+@range_options
+@knobs_option("LOG")
+@format_option("LOG")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def check(
-    log: Path,
-    policy: Path | None,
-    actions: tuple[float, float] | None,
-    knobs: Any,
-    losses: tuple[float, float] | None,
-    rewards: tuple[float, float] | None,
-    log_format: str | None,
-    *,
-    as_json: bool,
-) -> int:
+def check(log: Path, policy: Path | None, knobs: Any, log_format: str | None, *, as_json: bool, **ranges: Any) -> int:
     """Check whether LOG is suitable for off-policy evaluation; exit with 1 if it is not."""
     import manul
     from manul.offpolicy import doctor
     from manul.offpolicy.evaluation import report
 
     loaded = None if policy is None else manul.load(policy)
-    ranges = {"actions": actions, "losses": losses, "rewards": rewards}
     findings = doctor(report.Stored([log], knobs, log_format), loaded, **ranges, progress=sys.stderr.isatty())
     echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

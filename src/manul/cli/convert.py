@@ -10,31 +10,23 @@ from typing import Any
 
 import click
 
-from manul.cli._options import FILE, KNOBS, LOG_FORMAT, NUMBER, RANGE
+from manul.cli._options import FILE, NUMBER, RANGE, format_option, knobs_option
 from manul.cli._wording import echo
 
 
 @click.command(epilog="\b\nExample:\n  manul convert log.vw log.parquet --actions 0 1 --losses 0 1")
 @click.argument("source", metavar="IN", type=FILE)
 @click.argument("target", metavar="OUT", type=FILE)
-@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, recorded in OUT.")
+@click.option("--actions", "action_range", type=RANGE, metavar="LOW HIGH", help="Range of actions, recorded in OUT.")
+@knobs_option("IN")
+@click.option("--losses", "loss_range", type=RANGE, metavar="LOW HIGH", help="Range of losses, recorded in OUT.")
 @click.option(
-    "--knobs",
-    type=KNOBS,
-    metavar="JSON",
-    help="Knobs with their ranges, if actions have several and IN does not record them.",
+    "--rewards", "reward_range", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if IN has rewards instead."
 )
-@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, recorded in OUT.")
-@click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if IN has rewards instead.")
 @click.option(
     "--features", type=FILE, help="Data file that vw read when it wrote IN with -p; its features are joined by row."
 )
-@click.option(
-    "--format",
-    "log_format",
-    type=LOG_FORMAT,
-    help="Format of IN, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
-)
+@format_option("IN", "format")
 @click.option("--first", type=NUMBER, metavar="SHARE", help="Write only the first share of the rows, such as 0.8.")
 @click.option("--last", type=NUMBER, metavar="SHARE", help="Write only the last share of the rows, such as 0.2.")
 @click.option(
@@ -44,22 +36,7 @@ from manul.cli._wording import echo
 )
 @click.option("--skip-bad", is_flag=True, help="Skip invalid rows and print how many there were.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-def convert(
-    source: Path,
-    target: Path,
-    actions: tuple[float, float] | None,
-    knobs: Any,
-    losses: tuple[float, float] | None,
-    rewards: tuple[float, float] | None,
-    features: Path | None,
-    log_format: str | None,
-    first: float | None,
-    last: float | None,
-    *,
-    estimate_density: bool,
-    skip_bad: bool,
-    as_json: bool,
-) -> None:
+def convert(source: Path, target: Path, *, as_json: bool, **settings: Any) -> None:
     """Convert the log IN to the format of OUT.
 
     The file suffix selects the format: .parquet, .csv, .jsonl, .vw or .json (Vowpal Wabbit's text and JSON),
@@ -69,21 +46,7 @@ def convert(
 
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
-        result = convert_log(
-            source,
-            target,
-            action_range=actions,
-            knobs=knobs,
-            loss_range=losses,
-            reward_range=rewards,
-            features=features,
-            format=log_format,
-            skip_bad=skip_bad,
-            first=first,
-            last=last,
-            estimate_density=estimate_density,
-            progress=True,
-        )
+        result = convert_log(source, target, **settings, progress=True)
     for note in notes:
         echo(note.message, err=True)
     echo(json.dumps({**asdict(result), "target": str(target)}) if as_json else result)

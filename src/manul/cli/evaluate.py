@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manul.cli._options import ESTIMATOR, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File
+from manul.cli._options import (
+    ESTIMATOR,
+    FILE,
+    INTEGER,
+    INTERVAL,
+    MODEL,
+    NUMBER,
+    PICTURE,
+    File,
+    format_option,
+    range_options,
+)
 from manul.cli._wording import echo
 
 if TYPE_CHECKING:
     from manul.offpolicy.estimate import Estimate
-
-INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "bernstein", "sequence")
 
 
 @click.command(epilog="\b\nExample:\n  manul evaluate policy.manul run.parquet --estimator ips --estimator snips")
@@ -30,7 +39,7 @@ INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "
 )
 @click.option(
     "--interval",
-    type=Choice(INTERVALS),
+    type=INTERVAL,
     help="Kind of confidence interval; `sequence` stays valid if you look repeatedly.  "
     "[default: empirical-likelihood, for dr normal]",
 )
@@ -44,15 +53,8 @@ INTERVALS = ("empirical-likelihood", "bootstrap", "normal", "clopper-pearson", "
 )
 @click.option("--level", type=NUMBER, default=0.95, help="Confidence level.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed of the bootstrap.")
-@click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions, if the log does not record it.")
-@click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses, if the log does not record it.")
-@click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
-@click.option(
-    "--format",
-    "log_format",
-    type=LOG_FORMAT,
-    help="Format of LOGS, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
-)
+@range_options
+@format_option("LOGS")
 @click.option("--plot", type=File(*PICTURE), help="Write a plot of the estimates.")
 @click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
 def evaluate(
@@ -79,7 +81,6 @@ def evaluate(
     With several policies, or with --against, --by or --clusters, compare them with the logged policy or another one.
     """
     import manul
-    from manul.logs.batching import as_loss_range, declared_ranges
     from manul.offpolicy.evaluation import report
 
     policies = [policy, *(path for path in logs if path.suffix in MODEL)]
@@ -87,10 +88,8 @@ def evaluate(
     if not stored.paths:
         raise click.UsageError("missing argument LOGS")
     loaded = [manul.load(path) for path in policies]
-    first = None if rewards is None else next(iter(stored), None)
-    actions, losses = declared_ranges(stored, actions, as_loss_range(first, losses, rewards))
-    shared: dict[str, Any] = {"level": level, "actions": actions, "losses": losses, "largest_weight": largest_weight}
-    shared["progress"] = sys.stderr.isatty()
+    shared: dict[str, Any] = {"level": level, "actions": actions, "losses": losses, "rewards": rewards}
+    shared |= {"largest_weight": largest_weight, "progress": sys.stderr.isatty()}
     if len(policies) > 1 or against or by or clusters:
         if estimators or interval or plot:
             raise click.UsageError(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from manul.cli._options import FILE, LOG_FORMAT, MODEL, PICTURE, File
+from manul.cli._options import FILE, MODEL, PICTURE, File, format_option
 from manul.cli._wording import echo
 
 
@@ -25,12 +25,7 @@ from manul.cli._wording import echo
     type=FILE,
     help="Show the effect of each feature on the action, averaged over the contexts in this table or log.",
 )
-@click.option(
-    "--format",
-    "data_format",
-    type=LOG_FORMAT,
-    help="Format of the file of --data, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
-)
+@format_option("the file of --data", "data_format")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--plot", type=File(*PICTURE), help="Write a plot.")
 def inspect(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from manul.cli._options import AGENT, FILE, INTEGER, LOG_FORMAT, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List
+from manul.cli._options import AGENT, FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List, format_option
 from manul.cli._wording import echo
 from manul.errors import ParameterError
 
@@ -50,12 +49,7 @@ ROWS_AT_ONCE = 131_072
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions.  [default: the log's, or 0 1]")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses.  [default: the log's, or 0 1]")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
-@click.option(
-    "--format",
-    "log_format",
-    type=LOG_FORMAT,
-    help="Format of LOG, such as vw for Vowpal Wabbit's text.  [default: by the suffix]",
-)
+@format_option("LOG")
 @click.option("--epsilon", type=NUMBER, default=0.0, help="Exploration rate of the resulting policy.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed.")
 @click.option("--out", type=File(*MODEL), help="File for the policy; the table is written next to it as CSV.")
@@ -146,12 +140,12 @@ def _as_dict(best: Any, out: Path | None) -> dict[str, Any]:
 
 def _row(best: Any, row: Any) -> Any:
     """The losses of a candidate, and its rewards if the log has them."""
-    stated = row.mirrored()
+    stated = row.stated(best.outcome)
     rewards = {"value": stated.estimate, "penalty": stated.penalty, "objective": stated.objective}
-    return {**row._asdict(), "reward": rewards} if best.rewards else row._asdict()
+    return {**row._asdict(), "reward": rewards} if best.outcome.higher else row._asdict()
 
 
 def _verdict(verdict: Any) -> dict[str, Any]:
     from manul.offpolicy.evaluation import report
 
-    return {"status": verdict.status, **asdict(verdict), **report.reward_field(verdict.reward)}
+    return {"status": verdict.status, **report.plain(verdict)}

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from dataclasses import asdict
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,19 +29,7 @@ from manul.cli._wording import echo
 @click.option("--vw/--no-vw", default=None, help="Also run Vowpal Wabbit.  [default: if it is installed]")
 @click.option("--threads", type=Integer(1), help="Number of cells to run in parallel.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables and findings as JSON.")
-def reproduce(
-    experiments: tuple[str, ...],
-    out: Path,
-    datasets: tuple[str, ...],
-    rounds: int | None,
-    seed: int,
-    data: Path | None,
-    target: str | None,
-    threads: int | None,
-    *,
-    vw: bool | None,
-    as_json: bool,
-) -> None:
+def reproduce(experiments: tuple[str, ...], datasets: tuple[str, ...], *, as_json: bool, **settings: Any) -> None:
     """Repeat the paper's experiments and plot them next to its published numbers.
 
     An interrupted run resumes if it is started again with the same --out.
@@ -49,17 +37,6 @@ def reproduce(
     from manul.paper.experiments import reproduce as run
 
     names = [name for option in datasets for name in option.replace(",", " ").split()]
-    result = run(
-        experiments,
-        out=out,
-        datasets=names or None,
-        rounds=rounds,
-        seed=seed,
-        data=data,
-        target=target,
-        vw=vw,
-        threads=threads,
-        progress=True,
-        command=shlex.join(["manul", *sys.argv[1:]]),
-    )
+    command = shlex.join(["manul", *sys.argv[1:]])
+    result = run(experiments, datasets=names or None, **settings, progress=True, command=command)
     echo(json.dumps(asdict(result), default=str) if as_json else result)

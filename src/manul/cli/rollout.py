@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from manul.cli._options import INTEGER, NUMBER, List, Number
 from manul.cli._wording import echo
 
+if TYPE_CHECKING:
+    from manul.service.rollout_schema import Rollout, RolloutMove
+
 RETRIES = 2  # a person waits for the answer
+MOVES = 20  # the newest ones, which are printed
 
 
 class Baseline(Number):
@@ -19,7 +26,6 @@ class Baseline(Number):
     name = "baseline"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         text = str(value)
         return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
 
@@ -37,6 +43,36 @@ def takes_loop(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+class PlanCommand(click.Command):
+    """A command with an option for each setting of `RolloutPlan`, which is imported when the command is used."""
+
+    _complete = False
+
+    @property
+    def params(self) -> list[click.Parameter]:
+        if not self._complete:
+            self._complete = True
+            self._params += plan_options()
+        return self._params
+
+    @params.setter
+    def params(self, given: list[click.Parameter]) -> None:
+        self._params = given
+
+
+def plan_options() -> list[click.Option]:
+    from manul.agents.rollout.rollout_plan import RolloutPlan
+
+    types = {"steps": List(NUMBER), "least_decisions": INTEGER, "patience": INTEGER}
+    options = []
+    for each in fields(RolloutPlan):
+        default: Any = each.default
+        default = ",".join(f"{step:g}" for step in default) if each.name == "steps" else default
+        given: Any = {"type": types.get(each.name, NUMBER), "default": default, "help": each.metadata["summary"]}
+        options.append(click.Option([f"--{each.name.replace('_', '-')}"], **given))
+    return options
+
+
 @click.group(epilog="\b\nExample:\n  manul rollout status heating")
 def rollout() -> None:
     """Let the learner of a loop take over from a baseline by evidence.
@@ -45,20 +81,14 @@ def rollout() -> None:
     """
 
 
-@rollout.command(epilog="\b\nExample:\n  manul rollout start heating --baseline 45 --steps 0.05,0.25,1")
+@rollout.command(
+    cls=PlanCommand, epilog="\b\nExample:\n  manul rollout start heating --baseline 45 --steps 0.05,0.25,1"
+)
 @takes_loop
 @click.option(
     "--baseline", type=Baseline(), required=True, help="Action, `caller`, or the .manul file of a saved policy."
 )
-@click.option("--tolerance", type=NUMBER, default=0.05, help="The loss may be this share above that of the baseline.")
-@click.option("--confidence", type=NUMBER, default=0.95, help="Probability that each promise holds.")
-@click.option("--steps", type=List(NUMBER), default="0.05,0.25,1", help="The learner's shares of the traffic.")
-@click.option("--holdout", type=NUMBER, default=0.02, help="Share of the traffic that the baseline keeps.")
-@click.option("--least-decisions", type=INTEGER, default=200, help="Least decisions with losses per step.")
 @click.option("--least-seconds", type=NUMBER, default=0.0, help="Least time per step.")
-@click.option("--budget", type=NUMBER, default=100.0, help="Start-up budget, in widths of the range of losses.")
-@click.option("--patience", type=INTEGER, default=10_000, help="Further decisions to wait for a missing loss.")
-@click.option("--patience-seconds", type=NUMBER, help="Time to wait for a missing loss, instead of --patience.")
 @click.option("--restart", is_flag=True, help="Start again if the rollout was aborted or rolled back.")
 @click.option("--webhook", metavar="URL", help="Where to report moves.")
 @click.option(
@@ -107,8 +137,69 @@ def abort(loop: str, **connection: Any) -> None:
 
 def _call(name: str, loop: str, *, url: str, token: str | None, as_json: bool, **settings: Any) -> None:
     from manul.service.client import Client
-    from manul.service.client.rollout_text import rollout_json, rollout_text
 
     with Client(url, token, retries=RETRIES) as client:
-        result = getattr(client, name)(loop, **settings)
+        result = methodcaller(name, loop, **settings)(client)
     echo(rollout_json(result) if as_json else rollout_text(result))
+
+
+def rollout_json(rollout: Rollout) -> str:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(rollout), indent=2).decode()
+
+
+def rollout_text(rollout: Rollout) -> str:
+    """The state, the evidence and the moves of a rollout."""
+    name, sign = ("reward", "the least") if rollout.rewards else ("loss", "the most")
+    lines = [
+        f"{rollout.loop}: {rollout.status}",
+        rollout.sentence,
+        "",
+        f"traffic     learner {_percent(rollout.traffic)}, baseline {_percent(1 - rollout.traffic)}",
+        f"decisions   learner {rollout.learner_decisions:,}, baseline {rollout.baseline_decisions:,}; "
+        f"{rollout.in_flight:,} not judged yet",
+        *_left_out(rollout),
+        f"difference  {_bounds(rollout, rollout.excess)} (learner's {name} minus {sign} that is tolerated)",
+        f"budget      {max(rollout.spent, 0.0):.4g} of {rollout.budget:.4g} spent",
+    ]
+    if rollout.not_before is not None:
+        lines.append(f"next step   not before {_time(rollout.not_before)}")
+    if rollout.webhook is not None:
+        unsent = "all moves received" if not rollout.unsent else f"moves not received yet: {rollout.unsent:,}"
+        lines.append(f"webhook     {rollout.webhook}, {unsent}")
+    return "\n".join([*lines, "", *_table(rollout)])
+
+
+def _left_out(rollout: Rollout) -> list[str]:
+    """The decisions without losses, if there are any."""
+    learner, baseline = rollout.learner_left_out, rollout.baseline_left_out
+    return [f"left out    learner {learner:,}, baseline {baseline:,}"] if learner or baseline else []
+
+
+def _table(rollout: Rollout) -> list[str]:
+    rows = [["time", "step", "why", "by", "judged", "difference"]]
+    rows += [_row(rollout, move) for move in rollout.moves[-MOVES:]]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _row(rollout: Rollout, move: RolloutMove) -> list[str]:
+    known = move.low is not None and move.high is not None
+    bounds = _bounds(rollout, (move.low, move.high)) if known else ""  # type: ignore[arg-type]
+    return [_time(move.time), str(move.target), move.reason, move.by, f"{move.judged:,}", bounds]
+
+
+def _bounds(rollout: Rollout, excess: Sequence[float] | None) -> str:
+    if excess is None:
+        return "unknown"
+    low, high = (0 - excess[1], 0 - excess[0]) if rollout.rewards else excess
+    return f"{low:.4g} to {high:.4g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).astimezone().isoformat(" ", "seconds")

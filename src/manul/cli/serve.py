@@ -27,10 +27,12 @@ class ServeCommand(click.Command):
 
 def _defaults() -> dict[str, str]:
     try:
+        from msgspec.structs import asdict
+
         from manul.service.configuration import Configuration, Limits
     except ImportError:
         return {}
-    settings = {name: getattr(kind(), name) for kind in (Configuration, Limits) for name in kind.__struct_fields__}
+    settings = asdict(Configuration()) | asdict(Limits())
     shown = {name: f"{value:.10g}" for name, value in settings.items() if isinstance(value, int | float)}
     return shown | {name: value for name, value in settings.items() if isinstance(value, str)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime, time
 from functools import cached_property
@@ -15,6 +15,7 @@ from manul.contexts import conversion, data_frames
 from manul.contexts.dates import from_json
 from manul.contexts.records import is_missing
 from manul.errors import InputError
+from manul.logs.log import Log
 
 Ints = npt.NDArray[np.int64]
 
@@ -30,11 +31,7 @@ class ContextTable:
         return len(next(iter(self.columns.values()), ()))
 
     def sample(self, rows: int) -> ContextTable:
-        """At most so many rows, chosen at random with a fixed seed.
-
-        >>> len(ContextTable({"age": [1, 2, 3]}, named=True).sample(2))
-        2
-        """
+        """At most so many rows, chosen at random with a fixed seed."""
         if len(self) <= rows:
             return self
         chosen = np.sort(np.random.default_rng(0).choice(len(self), rows, replace=False)).tolist()
@@ -43,7 +40,6 @@ class ContextTable:
         )
 
     def only(self, names: Container[str]) -> ContextTable:
-        """The columns with these names."""
         return ContextTable({name: values for name, values in self.columns.items() if name in names}, self.named)
 
     def as_rows(self) -> ContextTable:
@@ -57,11 +53,7 @@ class ContextTable:
         return ContextTable(self.columns, named=False)
 
     def with_values(self, name: str, rows: Ints, values: Sequence[Any]) -> Any:
-        """The contexts of some rows, with values in one column, as a policy takes them.
-
-        >>> ContextTable({"age": [31, None], "city": ["Oslo", None]}, named=True).with_values("age", np.array([0, 1]), [7, 8])
-        [{'age': 7, 'city': 'Oslo'}, {'age': 8}]
-        """
+        """The contexts of some rows, with values in one column, as a policy takes them."""
         contexts = self.contexts
         if not self.named:
             changed = contexts[rows]
@@ -83,14 +75,8 @@ class ContextTable:
 
 
 def context_table(contexts: Any) -> ContextTable:
-    """Contexts as a table: a matrix, a data frame, columns by name, a list of dicts, or a log.
-
-    >>> context_table([{"age": 31}, {"age": 7, "city": "Oslo"}]).columns
-    {'age': [31, 7], 'city': [None, 'Oslo']}
-    >>> context_table([[1.0, 2.0]]).columns
-    {'column 0': [1.0], 'column 1': [2.0]}
-    """
-    if hasattr(contexts, "context_rows"):
+    """Contexts as a table: a matrix, a data frame, columns by name, a list of dicts, or a log."""
+    if isinstance(contexts, Log):
         contexts = _log_contexts(contexts)
     columns = _named_columns(contexts)
     if columns is not None:
@@ -106,7 +92,7 @@ def context_table(contexts: Any) -> ContextTable:
     return table
 
 
-def _log_contexts(log: Any) -> Any:
+def _log_contexts(log: Log) -> Any:
     if log.fields is not None:
         return log.fields
     return log.contexts if log.features is None else list(log.context_rows())
@@ -128,7 +114,7 @@ def _named_columns(contexts: Any) -> dict[str, list[Any]] | None:
 def _mapping_columns(contexts: Mapping[Any, Any]) -> dict[str, list[Any]]:
     columns = {}
     for name, values in contexts.items():
-        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        if isinstance(values, str | bytes) or not (isinstance(values, Sized) and isinstance(values, Iterable)):
             rule = "a table with one row per context, or columns by name"
             raise InputError(f"contexts must be {rule}, got {values!r} as column {name!r}.", "contexts")
         columns[str(name)] = np.asarray(values).tolist() if isinstance(values, np.ndarray) else list(values)

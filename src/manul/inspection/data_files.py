@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from manul import _core
+from manul.agents import Mapped
+from manul.agents.auto_knobs import AutoKnobs
+from manul.agents.base import BaseAgent
 from manul.contexts.maps import Columns
 from manul.errors import InputError
 from manul.inspection.context_table import ContextTable, context_table
@@ -27,14 +30,6 @@ def read_contexts(path: str | Path, policy: Any, file_format: str | None = None)
     """The contexts in a table or log: the columns that the policy uses, with values of the types that it knows.
 
     The format is that of the suffix, or the one of this name.
-
-    >>> import tempfile, manul
-    >>> agent = manul.Auto()
-    >>> agent.learn({"age": 3.0}, agent.decide({"age": 3.0}), loss=0.5)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "cars.csv").write_text("age,price\\n1,20\\n9,5\\n")
-    ...     read_contexts(Path(folder, "cars.csv"), agent).columns
-    {'age': [1.0, 9.0]}
     """
     table = context_table(_columns_or_log(Path(path), file_format))
     used = _used_columns(policy)
@@ -59,11 +54,10 @@ def _columns_or_log(path: Path, file_format: str | None) -> Any:
 
 def _used_columns(policy: Any) -> dict[str, _core.Kind | None] | None:
     """The fields that a policy has seen, with their types; None if it takes rows of numbers, or any fields."""
-    if isinstance(getattr(policy, "features", None), Columns):
+    if isinstance(policy, Mapped) and isinstance(policy.features, Columns):
         return {column.name: None for column in policy.features.columns}
-    player = getattr(policy, "player", None)
-    if isinstance(player, _core.BasePlayer) and getattr(policy, "named", False):
-        return dict(player.fields) or None
+    if isinstance(policy, BaseAgent | AutoKnobs) and policy.named and isinstance(policy.player, _core.BasePlayer):
+        return dict(policy.player.fields) or None
     return None
 
 

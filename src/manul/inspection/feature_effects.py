@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs, Span, Stepped
+from manul.actions.space import ActionSpace, several_knobs
+from manul.agents import Mapped, Rollout
+from manul.agents.base import BaseAgent
 from manul.contexts import dates
 from manul.contexts.records import is_missing
 from manul.errors import ParameterError
@@ -47,6 +49,25 @@ UNCLEAR: Direction = "no clear direction"
 Kind = Literal["number", "time", "category"]
 Ints = npt.NDArray[np.int64]
 Predict = Callable[[Any], Floats]
+
+
+@runtime_checkable
+class TakesRows(Protocol):
+    """A policy that may take rows of numbers."""
+
+    @property
+    def width(self) -> int | None:
+        """The number of columns of a context; None or 0 if it takes named fields."""
+
+
+@runtime_checkable
+class GivesMoments(Protocol):
+    """A policy that gives the expected actions of many contexts at once."""
+
+    actions: Within
+
+    def moments_many(self, contexts: Any) -> tuple[Floats, Floats]:
+        """The expected action and the expected squared action of each row."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +138,7 @@ class FeatureEffect:
         """Draw the effect of each value and its 95 % interval."""
         from manul.plotting import effect_plots
 
-        effects, lows, highs = (
-            np.array([getattr(each, end) for each in self.values]) for end in ("effect", "low", "high")
-        )
+        effects, lows, highs = np.array([(each.effect, each.low, each.high) for each in self.values]).T
         values = [each.value for each in self.values]
         draw = effect_plots.category_effects if self.kind == "category" else effect_plots.number_effects
         return draw(self.name, values, (effects, lows, highs), axes)
@@ -201,12 +220,12 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
     >>> [(effect.name, effect.direction) for effect in effects(agent, contexts)]
     [('column 0', 'raises the action'), ('column 1', 'no clear direction')]
     """
-    knobs = getattr(policy, "knobs", None)
+    knobs = several_knobs(policy)
     _check_seen(policy)
     table = contexts if isinstance(contexts, ContextTable) else context_table(contexts)
     most = MOST_ROWS if knobs is None else MOST_ROWS_OF_KNOBS
     table = table.sample(max(min(most, MOST_CELLS // len(table.columns)), LEAST_ROWS))
-    if table.named and getattr(policy, "width", None):
+    if table.named and isinstance(policy, TakesRows) and policy.width:
         table = table.as_rows()
     predict, (low, high), action = _mean_action(policy) if knobs is None else _best_value(policy, knobs, knob)
     actions = predict(table.contexts)
@@ -225,15 +244,14 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
 
 
 def _check_seen(policy: Any) -> None:
-    inside = getattr(policy, "agent", policy)
-    if getattr(inside, "player", inside) is None:
+    inside = policy.agent if isinstance(policy, Mapped | Rollout) else policy
+    if isinstance(inside, BaseAgent) and inside.player is None:
         raise ParameterError("the agent has seen no contexts yet, so features have no effect.", "policy")
 
 
 def _mean_action(policy: Any) -> tuple[Predict, Within, str]:
-    moments = getattr(policy, "moments_many", None)
-    if moments is not None:
-        return lambda contexts: moments(contexts)[0], policy.actions, "mean action"
+    if isinstance(policy, GivesMoments):
+        return lambda contexts: policy.moments_many(contexts)[0], policy.actions, "mean action"
 
     def means(contexts: Any) -> Floats:
         return np.array([policy.distribution(context).mean() for context in contexts])
@@ -241,8 +259,8 @@ def _mean_action(policy: Any) -> tuple[Predict, Within, str]:
     return means, policy.actions, "mean action"
 
 
-def _best_value(policy: Any, knobs: Knobs, name: str | None) -> tuple[Predict, Within, str]:
-    numeric = {each: knob for each, knob in knobs.knobs if isinstance(knob, Span | Stepped)}
+def _best_value(policy: Any, knobs: ActionSpace, name: str | None) -> tuple[Predict, Within, str]:
+    numeric = {each: knob for each, knob in knobs.knobs if not knob.is_option}
     if name is None:
         name = next(iter(numeric), None)
     if name is None or name not in numeric:
@@ -252,7 +270,8 @@ def _best_value(policy: Any, knobs: Knobs, name: str | None) -> tuple[Predict, W
     def best(contexts: Any) -> Floats:
         return np.array([policy.best(context)[name] for context in contexts], dtype=np.float64)
 
-    return best, (float(numeric[name].low), float(numeric[name].high)), f"best {name}"
+    ends = numeric[name].sweep(2)
+    return best, (float(ends[0]), float(ends[1])), f"best {name}"
 
 
 def _moved(predict: Predict, table: ContextTable, name: str, rows: Ints, values: list[Any]) -> Floats:
@@ -285,9 +304,8 @@ def _feature(name: str, kind: Kind, ladder: Ladder, found: LocalEffects, least: 
     values = []
     ranges = zip(found.effects.tolist(), (Z * found.errors).tolist(), found.consistencies.tolist(), strict=True)
     for value, count, (effect, half, consistency) in zip(ladder.values, ladder.counts.tolist(), ranges, strict=True):
-        direction = _direction(
-            effect, half, consistency, least / 2
-        )  # the difference from the mean, not from end to end
+        # Half of the least change, because this is the difference from the mean, not from end to end.
+        direction = _direction(effect, half, consistency, least / 2)
         values.append(ValueEffect(value, count, effect, effect - half, effect + half, direction))
     half = Z * found.change_error
     ends = found.change - half, found.change + half
@@ -323,11 +341,7 @@ def _shape(
 
 
 def _near(value: Any) -> str:
-    """The text of a value that is known up to a step of the ladder.
-
-    >>> _near(0.0290877), _near(2019), _near(date(2024, 5, 1))
-    ('0.029', '2019', '2024-05-01')
-    """
+    """The text of a value that is known up to a step of the ladder."""
     return f"{value:.2g}" if isinstance(value, float | np.floating) and abs(float(value)) < 100 else value_text(value)
 
 
@@ -346,11 +360,7 @@ def _turns(ladder: Ladder, swings: Sequence[Swing]) -> str:
 
 
 def _direction(effect: float, half: float, consistency: float, least: float) -> Direction:
-    """The direction of an effect whose interval extends by `half` to both sides.
-
-    >>> _direction(0.2, 0.05, 0.9, least=0.03), _direction(0.2, 0.05, 0.1, least=0.03)
-    ('raises the action', 'no clear direction')
-    """
+    """The direction of an effect whose interval extends by `half` to both sides."""
     if abs(effect) <= half or abs(effect) < least or abs(consistency) < CONSISTENT:
         return "no clear direction"
     return "raises the action" if effect > 0 else "lowers the action"

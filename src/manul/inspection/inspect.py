@@ -14,7 +14,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.knobs import Choice
+from manul.actions.space import several_knobs
 from manul.agents import Auto, Mapped
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
@@ -27,9 +27,10 @@ from manul.inspection.data_files import read_contexts
 from manul.inspection.feature_effects import Effects, effects
 from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knobs_in_context
 from manul.inspection.text import FEATURES_SHOWN, text
+from manul.outcomes import LOSSES, Outcome, outcome_of
+from manul.policies.policy import Policy
 from manul.utils import model_files
 from manul.utils.html_cards import text_block
-from manul.utils.rewards import negate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,6 @@ class Feature:
 
     @property
     def weight(self) -> float:
-        """The sum of both parts."""
         return self.shared + self.root
 
 
@@ -79,23 +79,20 @@ class Route:
 
 @dataclass(frozen=True)
 class PolicyInContext:
-    """The policy in one context; `curve` is the loss that Auto predicts for each action.
-
-    If the agent learns from `rewards`, texts and plots show rewards, which are negative losses.
-    """
+    """The policy in one context; `curve` is the loss that Auto predicts for each action. Texts and plots show the `outcome`."""
 
     context: Context
     distribution: Distribution | Atoms
     route: Route | None
     curve: tuple[tuple[float, float], ...] | None
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     @property
     def outcomes(self) -> tuple[tuple[float, float], ...] | None:
         """The curve as it is shown: the predicted loss, or reward, of each action."""
-        if self.curve is None or not self.rewards:
-            return self.curve
-        return tuple((action, negate(loss)) for action, loss in self.curve)
+        if self.curve is None:
+            return None
+        return tuple((action, self.outcome.from_loss(loss)) for action, loss in self.curve)
 
     @property
     def window(self) -> tuple[float, float]:
@@ -120,11 +117,10 @@ class PolicyInContext:
         actions, outcomes = zip(*self.outcomes, strict=True)
         middle = sum(self.window) / 2
         best = middle, float(np.interp(middle, actions, outcomes))
-        drawn = knob_plots.loss_plot(actions, outcomes, best, axes, rewards=self.rewards)
+        drawn = knob_plots.loss_plot(actions, outcomes, best, axes, outcome=self.outcome)
         drawn.set_xlabel("action")
-        drawn.lines[-1].set_label(
-            "_middle of the window"
-        )  # which the policy plays, whether or not it is the best action
+        # The policy plays it, whether or not it is the best action.
+        drawn.lines[-1].set_label("_middle of the window")
         return drawn
 
     def plot(self, panels: Iterator[Axes]) -> None:
@@ -144,11 +140,7 @@ class PolicyInContext:
             bars.set_title(f"path to leaf {self.route.leaf} of {self.route.leaves:,}")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values.
-
-        >>> PolicyInContext([1.0], Distribution.uniform(0.0, 2.0), None, None).as_dict()["expected_action"]
-        1.0
-        """
+        """Return all fields as plain values."""
         return {
             "context": self.context,
             "window": self.window,
@@ -157,7 +149,7 @@ class PolicyInContext:
             "distribution": asdict(self.distribution),
             "route": None if self.route is None else asdict(self.route),
             "curve": self.curve,
-            **({"reward_curve": self.outcomes} if self.rewards else {}),
+            **({"reward_curve": self.outcomes} if self.outcome.higher else {}),
         }
 
 
@@ -166,8 +158,8 @@ class Inspection:
     """The contents of a file; `rounds` and `decisions` are None if the file does not record them.
 
     `memory` is the size of the learned state in bytes, `features` are weights, `report` is the state of `Auto`, `played` the
-    policy in each of the given contexts, and `effects` those of the features, one for each knob with numbers. `rewards`
-    says that the agent learns from rewards, which texts and plots show.
+    policy in each of the given contexts, and `effects` those of the features, one for each knob with numbers.
+    Texts and plots show the `outcome` that the agent learns from.
     """
 
     kind: str
@@ -179,7 +171,7 @@ class Inspection:
     report: Report | None
     played: tuple[PolicyInContext | KnobsInContext, ...]
     effects: tuple[Effects, ...] = ()
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, ready for JSON.
@@ -274,27 +266,19 @@ def inspect(
         report=report,
         played=tuple(policy_in_context(agent, context) for context in contexts),
         effects=() if data is None else _effects(agent, data, data_format),
-        rewards=_learns_rewards(inside),
+        outcome=outcome_of(inside),
     )
 
 
-def _learns_rewards(agent: object) -> bool:
-    return isinstance(agent, BaseAgent | AutoKnobs) and agent.rewards is not None
-
-
 def _effects(policy: Any, data: str | Path, data_format: str | None) -> tuple[Effects, ...]:
-    table, knobs = read_contexts(data, policy, data_format), getattr(policy, "knobs", None)
+    table, knobs = read_contexts(data, policy, data_format), several_knobs(policy)
     if knobs is None:
         return (effects(policy, table),)
-    return tuple(effects(policy, table, knob=name) for name, knob in knobs.knobs if not isinstance(knob, Choice))
+    return tuple(effects(policy, table, knob=name) for name, knob in knobs.knobs if not knob.is_option)
 
 
 def parse_context(given: str) -> Context:
-    """Parse a context from the command line.
-
-    >>> parse_context('{"city": "Oslo"}')
-    {'city': 'Oslo'}
-    """
+    """Parse a context from the command line."""
     try:
         context: Context = json.loads(given)
     except (json.JSONDecodeError, RecursionError):
@@ -354,19 +338,38 @@ def _weights(player: _core.CatsPlayer | _core.LinearPlayer, features: list[int])
 
 
 def policy_in_context(policy: Any, context: Context) -> PolicyInContext | KnobsInContext:
-    """What a policy plays in a context, and why.
-
-    >>> import manul
-    >>> policy_in_context(manul.Auto(actions=(10, 50)), [0.5]).window
-    (10.0, 50.0)
-    """
+    """What a policy plays in a context, and why."""
     inside, seen = (policy.agent, policy.map(context)) if isinstance(policy, Mapped) else (policy, context)
     if isinstance(inside, AutoKnobs):
         return knobs_in_context(inside, seen, shown=context)
     distribution = policy.distribution(context)  # first, because it rejects contexts that do not fit
-    return PolicyInContext(
-        context, distribution, _route(inside, seen), _curve(inside, seen), rewards=_learns_rewards(inside)
-    )
+    return PolicyInContext(context, distribution, _route(inside, seen), _curve(inside, seen), outcome_of(inside))
+
+
+def plot_context(policy: Policy | AutoKnobs | Mapped, context: Context) -> Figure:
+    """Draw the loss, or reward, that the policy predicts for each action in a context, if it is an `Auto`, and the density.
+
+    With several knobs, each knob has its panels, and the prediction along a knob is that with the others at their best.
+
+    >>> import manul
+    >>> agent = manul.Auto(actions=(10, 50))
+    >>> decision = agent.decide([0.5])
+    >>> [axes.get_ylabel() for axes in plot_context(agent, [0.5]).axes]
+    ['predicted loss', 'density']
+    """
+    from manul import plotting
+
+    played = policy_in_context(policy, context)
+    if isinstance(played, KnobsInContext):
+        return knobs_figure([played])
+    if played.curve is None:
+        return played.distribution.plot().figure.canvas.figure
+    upper, lower = plotting.new_column(2)
+    title = plotting.shorten(json.dumps(played.context, ensure_ascii=False, default=str))
+    played.plot_curve(upper).set_title(f"{title}; the dot is the middle of the window", loc="left")
+    upper.set_xlabel("")
+    played.distribution.plot(lower)
+    return upper.figure.canvas.figure
 
 
 def _route(agent: object, context: Context) -> Route | None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manul.actions.knobs import Choice, Knob, KnobValue, Span, Stepped
+from manul.actions.kinds.knob import Knob, KnobValue, Number
 from manul.agents.auto_knobs import AutoKnobs
 from manul.contexts.schema import Context
 from manul.errors import ParameterError
-from manul.utils.rewards import negate
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
 
@@ -26,8 +26,8 @@ POINTS, CELLS = 65, 32  # per knob along a line, and at most in a heat map
 class KnobEffect:
     """The predicted loss of values of one knob, with the others at the best action.
 
-    `best` is the value of the best action, which may lie between the values, and `best_loss` its predicted loss. If the
-    agent learns from `rewards`, texts and plots show rewards, which are negative losses.
+    `best` is the value of the best action, which may lie between the values, and `best_loss` its predicted loss. Texts
+    and plots show the `outcome`.
     """
 
     name: str
@@ -36,17 +36,17 @@ class KnobEffect:
     losses: tuple[float, ...]
     best: KnobValue
     best_loss: float
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     @property
     def outcomes(self) -> tuple[float, ...]:
         """The predicted losses, or rewards, as they are shown."""
-        return tuple(map(negate, self.losses)) if self.rewards else self.losses
+        return tuple(map(self.outcome.from_loss, self.losses))
 
     @property
     def best_outcome(self) -> float:
         """The predicted loss, or reward, of the best value, as it is shown."""
-        return negate(self.best_loss) if self.rewards else self.best_loss
+        return self.outcome.from_loss(self.best_loss)
 
     @property
     def size(self) -> float:
@@ -57,23 +57,21 @@ class KnobEffect:
         """Return all fields as plain values; the loss of each value is a pair in `curve`, its reward in `reward_curve`."""
         curve = list(zip(self.values, self.losses, strict=True))
         plain = {"best": self.best, "best_loss": self.best_loss, "effect": self.size, "curve": curve}
-        if not self.rewards:
+        if not self.outcome.higher:
             return plain
         rewards = list(zip(self.values, self.outcomes, strict=True))
         return {**plain, "best_reward": self.best_outcome, "reward_curve": rewards}
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss, or reward, along the knob and mark the best value."""
-        from manul.plotting import knob_plots, plot_style
+        from manul.plotting import knob_plots, label_options
 
-        chooses = isinstance(self.knob, Choice)
-        places: Any = range(len(self.values)) if chooses else self.values
-        best = float(self.values.index(self.best)) if chooses else float(self.best)
-        dots = not isinstance(self.knob, Span)
-        marked = best, self.best_outcome
-        drawn = knob_plots.loss_plot(places, self.outcomes, marked, axes, dots=dots, rewards=self.rewards)
+        places: Any = self.knob.places(self.values)
+        marked = self.knob.places([self.best])[0], self.best_outcome
+        dots = self.knob.is_discrete
+        drawn = knob_plots.loss_plot(places, self.outcomes, marked, axes, dots=dots, outcome=self.outcome)
         knob_plots.label_knob(drawn, self.name)
-        return plot_style.label_options(drawn, self.values) if chooses else drawn
+        return label_options(drawn, self.values) if self.knob.is_option else drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,21 +84,21 @@ class PairEffect:
     values: tuple[tuple[KnobValue, ...], tuple[KnobValue, ...]]
     losses: Floats
     best: tuple[KnobValue, KnobValue]
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the predicted loss, or reward, as a heat map and mark the best pair of values."""
-        from manul.plotting import knob_plots, plot_style
+        from manul.plotting import knob_plots, label_options
 
         parts = list(zip(self.knobs, self.values, self.best, strict=True))
         edges = [_edges(knob, values) for knob, values, _ in parts]
-        place = [float(values.index(best)) if isinstance(knob, Choice) else float(best) for knob, values, best in parts]
-        shown = 0.0 - self.losses if self.rewards else self.losses
+        place = [knob.places([best])[0] for knob, _, best in parts]
         ends, marked = (edges[0], edges[1]), (place[0], place[1])
-        drawn = knob_plots.loss_map(ends, shown, marked, axes, rewards=self.rewards)
+        shown = self.outcome.from_loss(self.losses)
+        drawn = knob_plots.loss_map(ends, shown, marked, axes, outcome=self.outcome)
         for knob, values, up in zip(self.knobs, self.values, (False, True), strict=True):
-            if isinstance(knob, Choice):
-                plot_style.label_options(drawn, values, up=up)
+            if knob.is_option:
+                label_options(drawn, values, up=up)
         drawn.set_xlabel(self.names[0])
         drawn.set_ylabel(self.names[1])
         return drawn
@@ -116,7 +114,7 @@ def knob_effects(agent: AutoKnobs, context: Context, *, points: int = POINTS) ->
     (10.0, 30.0, ('a', 'b'))
     """
     best = agent.best(context)
-    return tuple(_effect(agent, context, best, name, knob, points) for name, knob in agent.knobs.knobs)
+    return tuple(_effect(agent, context, best, name, knob, points) for name, knob in agent.space.knobs)
 
 
 def pair_effect(agent: AutoKnobs, context: Context, one: str, other: str, *, cells: int = CELLS) -> PairEffect:
@@ -127,7 +125,7 @@ def pair_effect(agent: AutoKnobs, context: Context, one: str, other: str, *, cel
     >>> pair_effect(agent, [0.5], "price", "days").losses.shape
     (14, 32)
     """
-    knobs = dict(agent.knobs.knobs)
+    knobs = dict(agent.space.knobs)
     for name in (one, other):
         if name not in knobs:
             advice = remedy(str(name), knobs, f"The knobs are {', '.join(knobs)}.")
@@ -135,19 +133,19 @@ def pair_effect(agent: AutoKnobs, context: Context, one: str, other: str, *, cel
     if one == other:
         raise ParameterError(f"a pair must have two knobs, got {one!r} twice.", "knob")
     best = agent.best(context)
-    values = tuple(_middles(knobs[one], cells)), tuple(_middles(knobs[other], cells))
+    values = tuple(knobs[one].middles(cells)), tuple(knobs[other].middles(cells))
     actions = [{**best, one: across, other: up} for up in values[1] for across in values[0]]
     losses = _losses(agent, context, actions).reshape(len(values[1]), len(values[0]))
-    pair, rewards = (best[one], best[other]), agent.rewards is not None
-    return PairEffect((one, other), (knobs[one], knobs[other]), values, losses, pair, rewards)
+    pair = best[one], best[other]
+    return PairEffect((one, other), (knobs[one], knobs[other]), values, losses, pair, agent.outcome)
 
 
 def _effect(
     agent: AutoKnobs, context: Context, best: Mapping[str, KnobValue], name: str, knob: Knob, points: int
 ) -> KnobEffect:
-    values = tuple(_values(knob, points))
+    values = tuple(knob.sweep(points))
     *losses, lowest = _losses(agent, context, [*({**best, name: value} for value in values), dict(best)]).tolist()
-    return KnobEffect(name, knob, values, tuple(losses), best[name], lowest, agent.rewards is not None)
+    return KnobEffect(name, knob, values, tuple(losses), best[name], lowest, agent.outcome)
 
 
 def _losses(agent: AutoKnobs, context: Context, actions: list[dict[str, Any]]) -> Floats:
@@ -156,29 +154,9 @@ def _losses(agent: AutoKnobs, context: Context, actions: list[dict[str, Any]]) -
     return agent.predict_losses(contexts, actions)
 
 
-def _values(knob: Knob, points: int) -> Iterator[KnobValue]:
-    """Values from end to end, at most `points` numbers or steps."""
-    if isinstance(knob, Choice):
-        yield from knob.options
-    elif isinstance(knob, Stepped):
-        places = np.unique(np.linspace(0, knob.count - 1, min(points, knob.count)).round())
-        yield from (knob.value((place + 0.5) / knob.count) for place in places.tolist())
-    else:
-        yield from map(knob.value, np.linspace(0, 1, points).tolist())
-
-
-def _middles(knob: Knob, cells: int) -> Iterator[KnobValue]:
-    """The middles of equal cells of a range, and otherwise the same as `_values`."""
-    if isinstance(knob, Span):
-        yield from map(knob.value, ((np.arange(cells) + 0.5) / cells).tolist())
-    else:
-        yield from _values(knob, cells)
-
-
 def _edges(knob: Knob, values: tuple[Any, ...]) -> Floats:
-    if isinstance(knob, Span):
-        return np.linspace(knob.low, knob.high, len(values) + 1)
-    middles = np.arange(len(values), dtype=np.float64) if isinstance(knob, Choice) else np.array(values)
+    if isinstance(knob, Number) and not knob.is_discrete:
+        return knob.edges(len(values))
+    middles = np.array(knob.places(values))
     between = (middles[1:] + middles[:-1]) / 2
-    edges: Floats = np.array([2 * middles[0] - between[0], *between, 2 * middles[-1] - between[-1]])
-    return edges
+    return np.array([2 * middles[0] - between[0], *between, 2 * middles[-1] - between[-1]])

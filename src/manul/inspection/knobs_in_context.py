@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from manul.actions.knobs import Choice, KnobValue
-from manul.actions.knobs_distribution import KnobsDistribution, Options
+from manul.actions.distribution import Options
+from manul.actions.joint import JointDistribution
+from manul.actions.kinds.knob import KnobValue
 from manul.agents.auto_knobs import MOST_COMBINATIONS, AutoKnobs
 from manul.contexts.schema import Context
 from manul.inspection.knob_effects import KnobEffect, knob_effects
+from manul.outcomes import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +30,7 @@ class KnobsInContext:
     """
 
     context: Context
-    distribution: KnobsDistribution
+    distribution: JointDistribution
     effects: tuple[KnobEffect, ...]
 
     @property
@@ -37,16 +39,17 @@ class KnobsInContext:
         return {effect.name: effect.best for effect in self.effects}
 
     @property
-    def rewards(self) -> bool:
-        """Whether the agent learns from rewards, which are shown instead of losses."""
-        return any(effect.rewards for effect in self.effects)
+    def outcome(self) -> Outcome:
+        """The outcome that the agent learns from, which is shown."""
+        return self.effects[0].outcome
 
     def window(self, name: str) -> tuple[float, float] | None:
         """The interval with the highest density of a knob, given the best options; None for a choice."""
         best = self.best
         for branch in self.distribution.branches:
             if name in branch.others and all(best[choice] == option for choice, option in branch.options.items()):
-                return branch.others[name].densest()
+                low, high = branch.others[name].densest()
+                return float(low), float(high)
         return None
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def knobs_in_context(agent: AutoKnobs, context: Context, shown: Context = None) 
     (10.0, 50.0)
     """
     effects = knob_effects(agent, context)
-    chosen = {effect.name: [effect.best] for effect in effects if isinstance(effect.knob, Choice)}
+    chosen = {effect.name: [effect.best] for effect in effects if effect.knob.is_option}
     combinations = math.prod(len(effect.values) for effect in effects if effect.name in chosen)
     distribution = agent.distribution(context, within=None if combinations <= MOST_COMBINATIONS else chosen)
     return KnobsInContext(context if shown is None else shown, distribution, effects)

@@ -52,11 +52,7 @@ class Ladder:
 
 
 def number_ladder(positions: Floats, values: Sequence[Any], rows: Ints) -> Ladder:
-    """The ladder of numbers or times: all values if there are few, otherwise quantiles of the middle 90 % of the rows.
-
-    >>> number_ladder(np.array([3.0, 1.0, 3.0]), [3, 1, 3], np.arange(3)).values
-    (1, 3)
-    """
+    """The ladder of numbers or times: all values if there are few, otherwise quantiles of the middle 90 % of the rows."""
     distinct, first = np.unique(positions, return_index=True)
     if len(distinct) > STEPS + 1:
         picked = np.unique(np.quantile(positions, np.linspace(*MIDDLE, STEPS + 1), method="inverted_cdf"))
@@ -68,11 +64,7 @@ def number_ladder(positions: Floats, values: Sequence[Any], rows: Ints) -> Ladde
 
 
 def category_ladder(categories: Sequence[Any], actions: Floats, rows: Ints) -> Ladder:
-    """The ladder of the most common categories, in the order of the mean action of their rows.
-
-    >>> category_ladder(["b", "a", "b"], np.array([1.0, 2.0, 1.0]), np.arange(3)).values
-    ('b', 'a')
-    """
+    """The ladder of the most common categories, in the order of the mean action of their rows."""
     common = [category for category, _ in Counter(categories).most_common(LEVELS)]
     means = {category: actions[[other == category for other in categories]].mean() for category in common}
     ordered = sorted(common, key=lambda category: (means[category], str(category)))
@@ -149,13 +141,7 @@ def turning_points(heights: Sequence[float], least: float) -> list[int]:
 
 
 def local_effects(ladder: Ladder, predict: Callable[[Ints, list[Any]], Floats]) -> LocalEffects:
-    """The accumulated local effects; `predict` returns the actions of rows with the given values of the feature.
-
-    >>> ladder = number_ladder(np.array([0.0, 1.0]), [0, 2], np.arange(2))
-    >>> effects = local_effects(ladder, lambda rows, values: 3.0 * np.array(values))
-    >>> effects.effects.tolist(), effects.change, effects.change_error
-    ([-3.0, 3.0], 6.0, 0.0)
-    """
+    """The accumulated local effects; `predict` returns the actions of rows with the given values of the feature."""
     numbers, steps = ladder.moves()
     rows, ends = (
         ladder.rows[numbers],

@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from manul.actions.knobs import Choice
 from manul.inspection.context_table import effect_text, value_text
 from manul.inspection.knob_effects import KnobEffect
 from manul.inspection.knobs_in_context import KnobsInContext
-from manul.utils.rewards import outcome_names
+from manul.outcomes import Outcome
 
 if TYPE_CHECKING:
     from manul.inspection.feature_effects import Effects, FeatureEffect
@@ -20,35 +19,14 @@ FEATURES_SHOWN = 15
 
 
 def text(inspection: Inspection) -> str:
-    """Format the settings, the features, the model of Auto and the policy in each context.
-
-    >>> from manul.inspection.inspect import Feature, Inspection
-    >>> print(text(Inspection("Cats", {"leaves": 8}, 2, 1, 512, (Feature("age", 0.5, 0.0),), None, ())))
-    Cats
-      leaves          8
-      decisions       2
-      rounds learned  1
-      memory          0.5 KiB
-    <BLANKLINE>
-    features by weight (numeric features: per standard deviation)
-      age  +0.5000
-    """
+    """Format the settings, the features, the model of Auto and the policy in each context."""
     parts = [_settings_text(inspection), _features_text(inspection.features), _report_text(inspection)]
     parts += map(effects_text, inspection.effects)
     return "\n\n".join(part for part in (*parts, *map(_played_text, inspection.played)) if part)
 
 
 def effects_text(effects: Effects) -> str:
-    """Format the effect of each feature, and of each category.
-
-    >>> from manul.inspection.feature_effects import Effects, FeatureEffect, ValueEffect
-    >>> ends = [ValueEffect(age, 10, effect, effect, effect, "no clear direction") for age, effect in ((1, -0.25), (9, 0.25))]
-    >>> words = ["raises the action"] * 2
-    >>> print(effects_text(Effects((FeatureEffect("age", "number", tuple(ends), 0.5, 0.4, 0.6, *words),), 20)))
-    effects on the mean action, averaged over 20 contexts (accumulated local effects)
-      feature  values  change  95 % interval
-      age      1 to 9  +0.5    +0.4 to +0.6   raises the action
-    """
+    """Format the effect of each feature, and of each category."""
     title = f"effects on the {effects.action}, averaged over {effects.rows:,} contexts (accumulated local effects)"
     rows: list[Sequence[str]] = [("feature", "values", "change", "95 % interval")]
     for effect in effects.features[:FEATURES_SHOWN]:
@@ -114,11 +92,6 @@ def _has_knobs(actions: Any) -> bool:
 
 
 def _knob_text(description: Any) -> str:
-    """Format the description of a knob.
-
-    >>> _knob_text([10, 50]), _knob_text({"low": 1, "high": 14, "step": 1}), _knob_text({"options": ["a", 2]})
-    ('10 to 50', '1 to 14 in steps of 1', 'a, 2')
-    """
     if isinstance(description, list):
         return "{:g} to {:g}".format(*description)
     if "options" in description:
@@ -148,11 +121,11 @@ def _report_text(inspection: Inspection) -> str:
         ),
         ("noise", f"{report.noise:.4f}"),
     ]
-    one, several = outcome_names(rewards=inspection.rewards)
-    facts += [(f"clipped {several}", f"{report.clipped:,}")] if report.clipped else []
+    outcome = inspection.outcome
+    facts += [(f"clipped {outcome.plural}", f"{report.clipped:,}")] if report.clipped else []
     facts += [("epsilon", f"{report.epsilon:.4g}")]
     facts += [("rounds since drift", f"{report.memory:,}"), ("drift alarms", f"{report.alarms}")]
-    return "\n".join([f"model of the {one}", *_table(facts), *_table(rows)])
+    return "\n".join([f"model of the {outcome.name}", *_table(facts), *_table(rows)])
 
 
 def _played_text(policy: PolicyInContext | KnobsInContext) -> str:
@@ -160,16 +133,8 @@ def _played_text(policy: PolicyInContext | KnobsInContext) -> str:
 
 
 def knobs_text(policy: KnobsInContext) -> str:
-    """Format the best action, what is played, and the predicted loss or reward along each knob.
-
-    >>> import manul
-    >>> from manul.inspection.knobs_in_context import knobs_in_context
-    >>> agent = manul.Auto(actions={"price": (10, 50), "template": manul.Choice(["a", "b"])})
-    >>> print("\\n".join(knobs_text(knobs_in_context(agent, [0.5])).splitlines()[:2]))
-    context [0.5]
-      knob      best  window              effect on the loss
-    """
-    outcome = outcome_names(rewards=policy.rewards).one
+    """Format the best action, what is played, and the predicted loss or reward along each knob."""
+    outcome = policy.outcome.name
     rows = [("knob", "best", "window", f"effect on the {outcome}")]
     rows += [(each.name, _value(each.best), _window(policy, each), f"{each.size:.4f}") for each in policy.effects]
     parts = ["\n".join([f"context {json.dumps(policy.context, ensure_ascii=False)}", *_table(rows)])]
@@ -189,7 +154,7 @@ def _window(policy: KnobsInContext, effect: KnobEffect) -> str:
 
 def _effect_rows(effect: KnobEffect, outcome: str) -> Iterator[tuple[str, ...]]:
     count = len(effect.values)
-    few = range(count) if isinstance(effect.knob, Choice) or count <= 16 else range(0, count, count // 8)
+    few = range(count) if effect.knob.is_option or count <= 16 else range(0, count, count // 8)
     rows = [
         (effect.values[number], effect.outcomes[number], "") for number in few if effect.values[number] != effect.best
     ]
@@ -212,8 +177,8 @@ def _policy_text(policy: PolicyInContext) -> str:
         lines += ["", "path through the tree", *_table(_route_rows(policy.route))]
         lines.append(f"  leaf {policy.route.leaf} of {policy.route.leaves:,}, centre {policy.route.action:g}")
     if policy.outcomes is not None:
-        outcome = outcome_names(rewards=policy.rewards).one
-        lines += ["", f"predicted {outcome}", *_table(_curve_rows(policy.outcomes, rewards=policy.rewards))]
+        curve = _curve_rows(policy.outcomes, policy.outcome)
+        lines += ["", f"predicted {policy.outcome.name}", *_table(curve)]
     return "\n".join(lines)
 
 
@@ -223,13 +188,13 @@ def _route_rows(route: Route) -> Iterator[tuple[str, ...]]:
         yield str(step.node), f"{step.margin:+.4f}", step.side + (" (forced)" if step.forced else "")
 
 
-def _curve_rows(curve: Sequence[tuple[float, float]], *, rewards: bool) -> Iterator[tuple[str, ...]]:
-    best = (max if rewards else min)(range(len(curve)), key=lambda number: curve[number][1])
-    yield "action", outcome_names(rewards=rewards).one
+def _curve_rows(curve: Sequence[tuple[float, float]], outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    mark, extreme = ("highest", max) if outcome.higher else ("lowest", min)
+    best = extreme(range(len(curve)), key=lambda number: curve[number][1])
+    yield "action", outcome.name
     for number in sorted({*range(len(curve) // 16, len(curve), len(curve) // 8), best}):
-        action, outcome = curve[number]
-        mark = "highest" if rewards else "lowest"
-        yield f"{action:g}", f"{outcome:.4f}", mark if number == best else ""
+        action, value = curve[number]
+        yield f"{action:g}", f"{value:.4f}", mark if number == best else ""
 
 
 def _format(value: object) -> str:

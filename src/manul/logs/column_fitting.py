@@ -25,10 +25,6 @@ def fit_columns(log: Log | Iterable[Log]) -> LogColumns | None:
     """Fit columns to the contexts of a log, in one pass; None if they are rows of numbers.
 
     Texts are counted over the whole log, and means are exact, so batches do not matter.
-
-    >>> log = Log.from_table({"kind": ["a", "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
-    >>> fit_columns([log.rows(slice(1)), log.rows(slice(1, 2))]).names()
-    ['kind=a', 'kind=b']
     """
     fit = _Fit()
     for batch in [log] if isinstance(log, Log) else log:

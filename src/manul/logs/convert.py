@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, Unpack
 
 from tqdm import tqdm
 
-from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
 from manul.errors import ParameterError
 from manul.logs.formats import format_of, vw
-from manul.logs.log import Log, LogWriter
+from manul.logs.log import Declared, Log, LogWriter
 from manul.utils.validation import check_number
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """The result of a conversion.
-
-    >>> print(Conversion(Path("run.parquet"), rows=3, skipped=1))
-    run.parquet: 3 rows, 1 invalid row skipped
-    """
+    """The result of a conversion."""
 
     target: Path
     rows: int
@@ -38,22 +32,18 @@ def convert(
     source: str | Path,
     target: str | Path,
     *,
-    action_range: Within | None = None,
-    loss_range: Within | None = None,
-    reward_range: Within | None = None,
     features: str | Path | None = None,
-    skip_bad: bool = False,
     first: float | None = None,
     last: float | None = None,
     estimate_density: bool = False,
-    knobs: Mapping[str, Any] | Knobs | None = None,
     format: str | None = None,  # noqa: A002 - as in Log.read
     progress: bool = False,
+    **declared: Unpack[Declared],
 ) -> Conversion:
     """Write a log in another format. With `features`, the source is the output of `vw -p`, and its features are joined.
 
     With `estimate_density`, the densities are estimated from contexts and actions; the log must then fit into memory.
-    Actions with several knobs need `knobs` if the source does not record them, as text does not.
+    Ranges and several knobs are declared as for `Log.read` if the source does not record them, as text does not.
     The format of the source is that of its suffix, or `format`; see `Log.read`.
     With `first` or `last`, only that share of the rows is written: `first=0.8` to train on, `last=0.2` to evaluate.
 
@@ -73,10 +63,9 @@ def convert(
     if features is not None and format not in (None, "vw"):
         raise ParameterError(f"format must be vw with features, which vw -p writes, got {format!r}.", "format")
     read_from = source if features is None else vw.join(source, features)
-    ranges = {"action_range": action_range, "loss_range": loss_range, "reward_range": reward_range}
-    options: Any = {**ranges, "skip_bad": skip_bad, "knobs": knobs, "format": None if features else format}
-    whole = Log.read(read_from, density="estimate", **options) if estimate_density else None
-    batches = Log.batches(read_from, **options)
+    file_format = None if features else format
+    whole = Log.read(read_from, density="estimate", format=file_format, **declared) if estimate_density else None
+    batches = Log.batches(read_from, format=file_format, **declared)
     rows = 0
     with _bar(progress=progress) as bar, LogWriter(target) as writer:
         for batch in _part(batches if whole is None else [whole], first, last):

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.logs.action_resolution import resolution
+from manul.errors import InputError
 from manul.logs.formats.log_schema import context_layout, user_columns
-from manul.logs.knob_views import require_one_knob
 from manul.utils.registry import Registry
 from manul.utils.validation import (
     Floats,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 DEFAULT = "critic"
 FOLDS = 2
 BLOCKS = 50  # of neighbouring rows, dealt to the folds in turn, so that each fold sees the whole time
+MOST_REPEATED = 0.5  # of the rows may have an action that occurs twice; otherwise actions are on a grid
 Density = Literal["logged", "estimate"]
 
 
@@ -101,6 +101,13 @@ def estimate_densities(log: Log, *, actions: Within | None = None, model: str = 
     return log.with_estimated_densities(densities)
 
 
+def require_one_knob(log: Log, purpose: str) -> None:
+    """Reject a log with several knobs where actions are single numbers."""
+    if log.knobs is not None:
+        names = ", ".join(log.knobs.names)
+        raise InputError(f"{purpose} takes logs with one knob, but the actions of this one set {names}.", "log")
+
+
 def _spread_out(actions: Floats, ranges: Floats, seed: int) -> Floats:
     """Actions on a grid, such as whole euros, spread evenly over its cells: a density would be a row of spikes otherwise."""
     step = resolution(actions)
@@ -108,7 +115,25 @@ def _spread_out(actions: Floats, ranges: Floats, seed: int) -> Floats:
     return np.clip(moved, ranges[:, 0], ranges[:, 1]) if step else actions
 
 
-def ranges_of(log: Log, actions: Within | None) -> Floats:
+def resolution(actions: Floats) -> float:
+    """The usual distance between an action and the next different one, if most actions occur more than once; otherwise 0.
+
+    >>> resolution(np.array([9.99, 10.99, 9.99, 11.99, 11.99]))
+    1.0
+    >>> resolution(np.array([0.1, 0.25, 0.3, 0.7]))
+    0.0
+    """
+    values, counts = np.unique(actions, return_counts=True)
+    if counts[counts > 1].sum() <= MOST_REPEATED * len(actions) or len(values) < 2:
+        return 0.0
+    gaps = np.diff(values)
+    nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
+    order = np.argsort(nearest, kind="stable")
+    middle = np.searchsorted(np.cumsum(counts[order]), len(actions) / 2)
+    return round(float(nearest[order][middle]), 12)
+
+
+def ranges_of(log: Log, actions: Within | None = None) -> Floats:
     """One (low, high) per row; raises InputError if an action is outside."""
     low, high = check_range("actions", actions or log.action_range or (0.0, 1.0))
     ranges = np.tile([low, high], (len(log), 1))
@@ -128,22 +153,14 @@ def contexts_of(log: Log) -> Any:
 
 
 def select(contexts: Any, rows: npt.NDArray[np.intp]) -> Any:
-    """A selection of contexts.
-
-    >>> select([{"age": 1}, {"age": 2}], np.array([1]))
-    [{'age': 2}]
-    """
+    """A selection of contexts."""
     if isinstance(contexts, list):
         return [contexts[row] for row in rows]
     return contexts[rows] if isinstance(contexts, np.ndarray) else contexts.take(rows)
 
 
 def folds(count: int, parts: int) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
-    """The rows to train on and the held-out rows of each fold; a single row is in both.
-
-    >>> [(train.tolist(), held_out.tolist()) for train, held_out in folds(3, 2)]
-    [([1], [0, 2]), ([0, 2], [1])]
-    """
+    """The rows to train on and the held-out rows of each fold; a single row is in both."""
     numbers = np.arange(count)
     fold = numbers * min(BLOCKS, count) // count % parts
     for part in range(parts):
@@ -154,10 +171,6 @@ def folds(count: int, parts: int) -> Iterator[tuple[npt.NDArray[np.intp], npt.ND
 
 
 def needs_density(density: Density) -> bool:
-    """Whether rows must have densities, because they are not estimated.
-
-    >>> needs_density("estimate")
-    False
-    """
+    """Whether rows must have densities, because they are not estimated."""
     check_choice("density", density, ("logged", "estimate"))
     return density == "logged"

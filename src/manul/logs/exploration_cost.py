@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.logs.knob_views import volumes
 from manul.logs.log import Log
+from manul.logs.rows import Rows
 from manul.utils.validation import Floats
 
 BLOCKS, LEAST_ROWS = 32, 50  # the most blocks of a log, and the fewest rows of a block
@@ -54,10 +54,6 @@ def exploration_cost(log: Log) -> ExplorationCost | None:
     """The cost of the explored rows of a log; None if the range of actions is not known or no row was greedy.
 
     Rows whose density is uniform, such as the first 10 of Auto, count neither as explored nor as greedy.
-
-    >>> densities, losses = np.array([0.1, 4.9, 4.9, 4.9]), np.array([0.9, 0.1, 0.2, 0.3])
-    >>> print(exploration_cost(Log(np.zeros((4, 1)), np.full(4, 0.5), densities, losses, action_range=(0.0, 1.0))))
-    47 ± 8 % of the loss
     """
     relative = _relative_densities(log)
     if relative is None or not len(log):
@@ -74,12 +70,7 @@ def exploration_cost(log: Log) -> ExplorationCost | None:
 
 
 def greedy_rows(log: Log) -> npt.NDArray[np.bool_]:
-    """Flag the rows whose action was drawn from the greedy window; none if the range of actions is not known.
-
-    >>> log = Log(np.zeros((2, 1)), np.full(2, 0.5), np.array([0.1, 4.9]), np.zeros(2), action_range=(0.0, 1.0))
-    >>> greedy_rows(log)
-    array([False,  True])
-    """
+    """Flag the rows whose action was drawn from the greedy window; none if the range of actions is not known."""
     relative = _relative_densities(log)
     return np.zeros(len(log), bool) if relative is None else _flags((relative > 1 + ROUNDING).all(axis=0))
 
@@ -90,14 +81,11 @@ def _flags(flags: Any) -> npt.NDArray[np.bool_]:
 
 def _relative_densities(log: Log) -> Floats | None:
     """The densities in units of the uniform ones, one row per knob; None if those are not known."""
-    if log.knobs is not None:
-        by_knob = log.densities_by_knob
-        lengths = volumes(log.knobs, log.within, len(log))
-        return None if by_knob is None else np.array([by_knob[name] * lengths[name] for name in by_knob])
-    if log.lows is not None and log.highs is not None:
-        return (log.densities * (log.highs - log.lows))[np.newaxis]
-    span = log.action_range
-    return None if span is None else (log.densities * (span[1] - span[0]))[np.newaxis]
+    if log.knobs is None and log.lows is None and log.action_range is None:
+        return None
+    rows = Rows.of(log)
+    by_knob = rows.by_knob
+    return None if by_knob is None else np.array([by_knob[name] * rows.volumes[name] for name in by_knob])
 
 
 def _compare(

@@ -2,39 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs
+from manul.actions.kinds.knob import Knob
+from manul.actions.space import ActionSpace
+from manul.contexts import arrow_values
 from manul.contexts.schema import ContextSchema
-from manul.errors import InputError, ParameterError
+from manul.contexts.sparse_features import SparseFeatures
+from manul.errors import InputError, ParameterError, require_package
 from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
-from manul.logs.formats import arrays, arrow_tables, frame_tables, output_file, row_checks
+from manul.logs.formats import arrays, arrow_tables, frame_tables, knob_checks, knob_columns, output_file, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
-from manul.logs.frame_mixin import FrameMixin
-from manul.logs.knob_views import check_knobs, knob_views, lengths
-from manul.logs.like import Declaration, DeclaringAgent, declaration
-from manul.logs.view_mixin import Contexts, ViewMixin
+from manul.outcomes import Outcome, reject_text
 from manul.utils import html_cards
-from manul.utils.rewards import reject_text
 from manul.utils.validation import Floats, check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     import pyarrow as pa
 
 BATCH = 65_536  # rows: large enough for speed, small enough for memory
 SHOWN, COLUMNS_SHOWN = 5, 20  # rows and columns of a log in a notebook
 Selection = slice | npt.NDArray[np.int64]
+Contexts = npt.NDArray[np.float32]
+Fields = dict[str, npt.NDArray[Any]]
+AnyKnobs = Mapping[str, Any] | Knob[Any] | ActionSpace | None
+_View = TypeVar("_View")
+
+
+class Declares(Protocol):
+    """An agent or a log, which says of another log what its file may not."""
+
+    @property
+    def space(self) -> ActionSpace | None: ...
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def schema(self) -> ContextSchema: ...
+
+
+class Declared(TypedDict, total=False):
+    """What a table or file may not say about itself.
+
+    `action_range` and `loss_range` or `reward_range` are ranges, `knobs` are several knobs, given as to an agent, and
+    `like` is an agent, a log or a schema of contexts that says what the file and the others do not. `skip_bad` skips
+    invalid rows instead of raising an error.
+    """
+
+    action_range: Within | None
+    loss_range: Within | None
+    reward_range: Within | None
+    knobs: AnyKnobs
+    like: Declares | ContextSchema | None
+    skip_bad: bool
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What is declared, with defaults."""
+
+    action_range: Within | None = None
+    loss_range: Within | None = None
+    reward_range: Within | None = None
+    knobs: AnyKnobs = None
+    like: Declares | ContextSchema | None = None
+    skip_bad: bool = False
+
+    @property
+    def ranges(self) -> tuple[Within | None, Within | None, Within | None]:
+        """The ranges of actions, losses and rewards."""
+        if self.loss_range is not None and self.reward_range is not None:
+            given = f"{self.loss_range!r} and {self.reward_range!r}"
+            raise ParameterError(f"loss_range and reward_range exclude each other, got {given}.", "reward_range")
+        return (
+            _range("action_range", self.action_range),
+            _range("loss_range", self.loss_range),
+            _range("reward_range", self.reward_range),
+        )
+
+    def problems(self, path: Path, *, needs_density: bool = True) -> Problems:
+        schema, space, _ = self._likeness
+        knobs = check_knobs(self.knobs) or (None if space is None or space.is_number else space)
+        return Problems(path, self.skip_bad, needs_density=needs_density, knobs=knobs, like=schema)
+
+    def declaration(self) -> Callable[[Metadata], Metadata]:
+        """What adds to the metadata of a file what is declared."""
+        ranges, (_, space, outcome) = self.ranges, self._likeness
+        return lambda metadata: metadata.with_missing(space, outcome).with_ranges(*ranges)
+
+    @property
+    def _likeness(self) -> tuple[ContextSchema | None, ActionSpace | None, Outcome | None]:
+        if self.like is None or isinstance(self.like, ContextSchema):
+            return self.like, None, None
+        try:
+            return self.like.schema, self.like.space, self.like.outcome
+        except AttributeError:
+            rule = f"like must be an agent, a log or a ContextSchema, got {self.like!r:.60}."
+            raise ParameterError(rule, "like") from None
 
 
 class Source(Protocol):
@@ -46,7 +122,7 @@ class Source(Protocol):
         """Read the rows in pieces."""
 
 
-class Log(ViewMixin, FrameMixin):
+class Log:
     """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
 
     A log of rewards has `rewards`; its losses are the negative rewards, and `reward_range` declares the range of the
@@ -78,8 +154,9 @@ class Log(ViewMixin, FrameMixin):
         loss_range: Within | None = None,
         reward_range: Within | None = None,
         rewards: bool = False,
+        outcome: Outcome | None = None,
         densities_estimated: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
+        knobs: AnyKnobs = None,
         densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
         within: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
@@ -92,15 +169,19 @@ class Log(ViewMixin, FrameMixin):
         named = frame_tables.context_table(contexts)
         contexts = contexts if named is None else named
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
-        given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids}
-        given |= {"arms": arms}
+        given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids, "arms": arms}
         several, by_knob = check_knobs(knobs), {"densities_by_knob": densities_by_knob, "within": within}
-        given |= knob_views(several, {**given, **by_knob, "action_range": action_range})
-        counts = lengths({**given, "within": within})
+        given |= _knob_views(several, {**given, **by_knob, "action_range": action_range})
+        counts = _lengths({**given, "within": within})
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
-        self._metadata = Metadata(**flags).with_ranges(*_ranges(action_range, loss_range, reward_range))
+        self._metadata = Metadata(**flags).with_ranges(*_Settings(action_range, loss_range, reward_range).ranges)
+        if outcome is not None:
+            if rewards or loss_range or reward_range:
+                other = "rewards" if rewards else "loss_range" if loss_range else "reward_range"
+                raise ParameterError(f"outcome and {other} exclude each other: an outcome says both.", "outcome")
+            self._metadata = self._metadata.with_outcome(Outcome.of(outcome=outcome))
         self._views = given
         self._table: pa.Table | None = None if named is None else arrays.named_table_of(given, self._metadata)
         self.skipped = 0
@@ -108,40 +189,80 @@ class Log(ViewMixin, FrameMixin):
             del self._views["contexts"]
 
     @classmethod
-    def from_table(
-        cls,
-        table: object,
-        *,
-        action_range: Within | None = None,
-        loss_range: Within | None = None,
-        reward_range: Within | None = None,
-        skip_bad: bool = False,
-        density: Density = "logged",
-        knobs: Mapping[str, Any] | Knobs | None = None,
-        like: DeclaringAgent | Log | ContextSchema | None = None,
-    ) -> Log:
+    def from_table(cls, table: object, *, density: Density = "logged", **declared: Unpack[Declared]) -> Log:
         """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
 
-        `like`, an agent, a log or a schema of contexts, says ranges and types that the table does not say, as in `read`.
-        With `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the table.
+        `action_range` and `loss_range` or `reward_range` declare the ranges, and `knobs` those of several knobs; Arrow
+        tables and pandas frames of a log have them, polars frames have not. `like`, the agent that decided, another log or
+        a schema of contexts, says ranges and types that the table does not say. `skip_bad` skips invalid rows. With
+        `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the table.
 
         >>> log = Log.from_table({"age": [30, 41], "from": ["Bath", None], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
         >>> next(log.context_rows())
         {'age': 30.0, 'from': 'Bath'}
         """
-        given = frame_tables.arrow_table(table)
-        said = _declaration(like, knobs)
-        options: Any = {"needs_density": needs_density(density), "knobs": said.knobs, "like": said.schema}
-        problems = Problems(Path("table"), skip_bad, **options)
+        given, settings = frame_tables.arrow_table(table), _Settings(**declared)
+        problems = settings.problems(Path("table"), needs_density=needs_density(density))
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
-        ranges = _ranges(action_range, loss_range, reward_range)
-        metadata = (
-            Metadata.from_arrow(piece.table.schema.metadata).with_missing_ranges(*said.ranges).with_ranges(*ranges)
-        )
-        log = cls._from_arrow(
-            row_checks.valid_rows(piece.table, piece.rows, metadata, problems), metadata, problems.skipped
-        )
+        metadata = settings.declaration()(Metadata.from_arrow(piece.table.schema.metadata))
+        rows = row_checks.valid_rows(piece.table, piece.rows, metadata, problems)
+        log = cls._from_arrow(rows, metadata, problems.skipped)
         return log if problems.needs_density else estimate_densities(log)
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table, **declared: Unpack[Declared]) -> Log:
+        """Build a log from an Arrow table; `to_arrow` is the inverse. See `from_table` for the parameters.
+
+        >>> import pyarrow
+        >>> table = pyarrow.table({"age": [30, 41], "action": [1, 2], "density": [1, 1], "reward": [0, 1]})
+        >>> Log.from_arrow(table).to_arrow().column_names
+        ['action', 'density', 'reward', 'age']
+        """
+        _check_type(table, "pyarrow", "an Arrow table")
+        return cls.from_table(table, **declared)
+
+    def to_arrow(self) -> pa.Table:
+        """The log as an Arrow table with its ranges in the metadata; see `from_arrow` for an example."""
+        return frame_tables.stated_table(self.table)
+
+    @classmethod
+    def from_pandas(cls, frame: pandas.DataFrame, **declared: Unpack[Declared]) -> Log:
+        """Build a log from a pandas data frame, whose index must be plain row numbers; `to_pandas` is the inverse.
+
+        See `from_table` for the parameters. Knobs are the columns action.NAME and density.NAME.
+
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"age": [30, 41], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
+        >>> Log.from_pandas(frame, action_range=(0, 4)).to_pandas().age.tolist()
+        [30.0, 41.0]
+        """
+        _check_type(frame, "pandas", "a pandas data frame")
+        return cls.from_table(frame, **declared)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The log as a pandas data frame; see `from_pandas` for an example."""
+        require_package("pandas")
+        return frame_tables.to_pandas(self.table)
+
+    @classmethod
+    def from_polars(cls, frame: polars.DataFrame, **declared: Unpack[Declared]) -> Log:
+        """Build a log from a polars data frame; `to_polars` is the inverse, but does not keep the ranges.
+
+        See `from_table` for the parameters. Knobs are the columns action.NAME and density.NAME.
+
+        >>> import polars
+        >>> frame = polars.DataFrame({"age": [30, 41], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
+        >>> Log.from_polars(frame).to_polars().columns
+        ['action', 'density', 'loss', 'age']
+        """
+        _check_type(frame, "polars", "a polars data frame")
+        return cls.from_table(frame, **declared)
+
+    def to_polars(self) -> polars.DataFrame:
+        """The log as a polars data frame; see `from_polars` for an example."""
+        require_package("polars")
+        frame: polars.DataFrame = frame_tables.to_polars(self.table)
+        return frame
 
     @classmethod
     def _from_arrow(cls, table: pa.Table, metadata: Metadata, skipped: int = 0) -> Log:
@@ -159,23 +280,15 @@ class Log(ViewMixin, FrameMixin):
         cls,
         path: str | Path | Source,
         *,
-        action_range: Within | None = None,
-        loss_range: Within | None = None,
-        reward_range: Within | None = None,
-        skip_bad: bool = False,
         density: Density = "logged",
-        knobs: Mapping[str, Any] | Knobs | None = None,
-        like: DeclaringAgent | Log | ContextSchema | None = None,
         format: str | None = None,  # noqa: A002 - as in pandas and open
+        **declared: Unpack[Declared],
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
 
-        Parquet keeps types and ranges. CSV and JSON Lines do not: `like`, the agent that decided, another log or a schema
-        of contexts, says them, so that a column of a CSV file is a date again.
-
-        The format is that of the suffix, or `format`: "vw" reads Vowpal Wabbit's text from a file of any name.
-
-        With `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the file.
+        The format is that of the suffix, or `format`: "vw" reads Vowpal Wabbit's text from a file of any name. Parquet
+        keeps types and ranges. CSV and JSON Lines do not: `like` says them, so that a column of a CSV file is a date again.
+        See `from_table` for `density` and for what else is declared.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -185,9 +298,8 @@ class Log(ViewMixin, FrameMixin):
         Log(4 rows, 2 numbers per context)
         >>> folder.cleanup()
         """
-        ranges, logged = _ranges(action_range, loss_range, reward_range), needs_density(density)
-        options: Any = {"skip_bad": skip_bad, "needs_density": logged, "like": _declaration(like, knobs)}
-        batches = Batches(path, BATCH, *ranges, **options, file_format=format)
+        logged = needs_density(density)
+        batches = Batches(path, BATCH, _Settings(**declared), needs_density=logged, file_format=format)
         log = cls.concat(list(batches))
         log.skipped = batches.skipped
         return log if logged else estimate_densities(log)
@@ -197,17 +309,12 @@ class Log(ViewMixin, FrameMixin):
         path: str | Path | Source,
         size: int = BATCH,
         *,
-        action_range: Within | None = None,
-        loss_range: Within | None = None,
-        reward_range: Within | None = None,
-        skip_bad: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
-        like: DeclaringAgent | Log | ContextSchema | None = None,
         format: str | None = None,  # noqa: A002 - as in read
+        **declared: Unpack[Declared],
     ) -> Batches:
         """Read a file as logs of at most `size` rows, one after the other; the file may be larger than memory.
 
-        `like` and `format` are those of `read`.
+        See `read` for the format, and `from_table` for what is declared.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -217,9 +324,7 @@ class Log(ViewMixin, FrameMixin):
         [3, 1]
         >>> folder.cleanup()
         """
-        ranges = _ranges(action_range, loss_range, reward_range)
-        said = _declaration(like, knobs)
-        return Batches(path, size, *ranges, skip_bad=skip_bad, like=said, file_format=format)
+        return Batches(path, size, _Settings(**declared), file_format=format)
 
     def write(self, path: str | Path) -> None:
         """Write the log atomically, in the format of the suffix; see `read` for an example."""
@@ -241,11 +346,183 @@ class Log(ViewMixin, FrameMixin):
         logs = _with_common_types(_with_common_names(logs))
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
-        ranges = [_hull([getattr(log, name) for log in logs]) for name in ("action_range", "loss_range")]
+        ranges = _hull([log.action_range for log in logs]), _hull([log.loss_range for log in logs])
         converted = {name: kind for log in logs for name, kind in log.converted.items()} or None
         metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1], converted=converted)
         table = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
         return Log._from_arrow(table, metadata, sum(log.skipped for log in logs))
+
+    @property
+    def table(self) -> pa.Table:
+        """The log as an Arrow table."""
+        if self._table is None:
+            self._table = arrays.table_of(self._views, self._metadata)
+        return self._table
+
+    @property
+    def action_range(self) -> Within | None:
+        """The declared range of the actions, or None."""
+        return self._metadata.action_range
+
+    @property
+    def knobs(self) -> ActionSpace | None:
+        """The knobs of the actions, if they have several; otherwise None."""
+        return self._metadata.knobs
+
+    @property
+    def space(self) -> ActionSpace | None:
+        """What actions could be: the declared range or knobs; None if the log does not say."""
+        if self._metadata.knobs is not None or self._metadata.action_range is None:
+            return self._metadata.knobs
+        return ActionSpace(self._metadata.action_range)
+
+    @property
+    def loss_range(self) -> Within | None:
+        """The declared range of the losses, or None."""
+        return self._metadata.loss_range
+
+    @property
+    def reward_range(self) -> Within | None:
+        """The declared range of the rewards, or None; a log of losses has none."""
+        span = self.outcome.rewards
+        return None if isinstance(span, str) else span
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, and their range, which is "auto" if it is not declared."""
+        return self._metadata.outcome
+
+    @property
+    def densities_estimated(self) -> bool:
+        """Whether the densities were estimated instead of logged."""
+        return self._metadata.densities_estimated
+
+    @property
+    def schema(self) -> ContextSchema:
+        """The fields of the contexts, or the width of rows of numbers."""
+        return columns.context_schema(self.table.schema)
+
+    @property
+    def converted(self) -> Mapping[str, str]:
+        """The fields of contexts that an older version wrote as numbers although they had been dates or lists."""
+        return self._metadata.converted or {}
+
+    @property
+    def contexts(self) -> Contexts:
+        """The contexts as a matrix of numbers, with NaN for missing values; named features are in the order of their names."""
+        return self._view("contexts", lambda: arrays.matrix(self.table, self._metadata))
+
+    @property
+    def fields(self) -> Fields | None:
+        """The contexts as columns by name: numbers with NaN, other values with None for missing ones; None without names."""
+        return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
+
+    @property
+    def features(self) -> SparseFeatures | None:
+        """The contexts as features by name, if they are stored so, as in Vowpal Wabbit's formats; otherwise None."""
+        if self._table is None:
+            return None
+        return self._view("features", lambda: arrays.features(self.table, self._metadata))
+
+    @property
+    def actions(self) -> Any:
+        """The chosen actions; columns by knob if there are several."""
+        if self.knobs is None:
+            return self._view("actions", lambda: row_checks.numbers(self.table, "action"))
+        columns = self._view("actions", lambda: self._knob_columns("action"))
+        return None if columns is None else self.knobs.unwrap(columns)
+
+    @property
+    def densities_by_knob(self) -> dict[str, Floats] | None:
+        """The densities of the knobs, as columns by knob, or None."""
+        return self._view("densities_by_knob", lambda: self._knob_columns("density_by_knob"))
+
+    @property
+    def within(self) -> Sequence[Mapping[str, Any] | None] | None:
+        """The narrower ranges of the knobs in each round; None if every round had the whole ranges."""
+        return None if self.knobs is None else self._view("within", self._withins)
+
+    def _withins(self) -> Sequence[Mapping[str, Any] | None] | None:
+        if self.knobs is None or "within" not in self.table.column_names:
+            return None
+        return [knob_checks.parse_within(text, self.knobs) for text in self.table["within"].to_pylist()]
+
+    def _knob_columns(self, name: str) -> dict[str, Any] | None:
+        present = self.knobs is not None and name in self.table.column_names
+        return knob_columns.columns_of(self.table, name, self.knobs) if present else None  # type: ignore[arg-type]
+
+    @property
+    def densities(self) -> Floats:
+        """The density of each action when it was drawn."""
+        return self._view("densities", lambda: row_checks.numbers(self.table, "density"))
+
+    @property
+    def losses(self) -> Floats:
+        """The loss of each action."""
+        return self._view("losses", lambda: row_checks.numbers(self.table, "loss"))
+
+    @property
+    def rewards(self) -> Floats | None:
+        """The reward of each action; None if the log has losses."""
+        return self.outcome.from_loss(self.losses) if self.outcome.higher else None
+
+    @property
+    def lows(self) -> Floats | None:
+        """The lower ends of the ranges of rounds, or None."""
+        return self._view("lows", lambda: arrays.optional(self.table, "low"))
+
+    @property
+    def highs(self) -> Floats | None:
+        """The upper ends of the ranges of rounds, or None."""
+        return self._view("highs", lambda: arrays.optional(self.table, "high"))
+
+    @property
+    def floors(self) -> Floats | None:
+        """The smallest density that the logged policy gave any action of each round, or None; NaN if unknown."""
+        return self._view("floors", lambda: arrays.optional(self.table, "floor"))
+
+    @property
+    def times(self) -> Floats | None:
+        """The time of each decision, in seconds since 1970; NaN if missing."""
+        return self._view("times", lambda: arrays.optional(self.table, "time"))
+
+    @property
+    def ids(self) -> Sequence[str | None] | None:
+        """The id of each decision."""
+        return self._view("ids", lambda: self._texts("id"))
+
+    @property
+    def arms(self) -> Sequence[str | None] | None:
+        """The arm of a rollout that made each decision, "learner" or "baseline", or None."""
+        return self._view("arms", lambda: self._texts(columns.ARM))
+
+    def _texts(self, name: str) -> list[str | None] | None:
+        return self.table[name].to_pylist() if name in self.table.column_names else None
+
+    def _view(self, name: str, compute: Callable[[], _View]) -> _View:
+        if name not in self._views:
+            self._views[name] = compute()
+        return cast(_View, self._views[name])
+
+    def context_rows(self) -> Iterator[dict[str, Any]]:
+        """Each context as a dict; missing values are None.
+
+        >>> list(Log(np.ones((1, 2), np.float32), np.ones(1), np.ones(1), np.ones(1)).context_rows())
+        [{'0': 1.0, '1': 1.0}]
+        """
+        layout = columns.context_layout(self.table.schema)
+        if layout == "columns":
+            named = {columns.field_name(name): self.table[name] for name in columns.user_columns(self.table.schema)}
+            values = map(arrow_values.values, named.values())
+            yield from (dict(zip(named, row, strict=True)) for row in zip(*values, strict=True))
+        elif layout == "dense":
+            for row in self.contexts.tolist():
+                yield {str(index): value for index, value in enumerate(row)}
+        else:
+            names = self._metadata.names
+            for context in self.table["context"].to_pylist():
+                pairs = zip(context["index"], context["value"], strict=True)
+                yield {names[index] if names else str(index): value for index, value in pairs}
 
     def __len__(self) -> int:
         return len(self._views["losses"]) if self._table is None else len(self._table)
@@ -322,26 +599,21 @@ class Batches:
         self,
         path: str | Path | Source,
         size: int,
-        action_range: Within | None,
-        loss_range: Within | None,
-        reward_range: Within | None = None,
+        settings: _Settings,
         *,
-        skip_bad: bool,
         needs_density: bool = True,
-        like: Declaration = Declaration(),  # noqa: B008 - it is frozen
         file_format: str | None = None,
     ) -> None:
         check_whole_number("size", size, 1, None, f"Try {BATCH}.")
         if file_format is not None and not isinstance(path, str | Path):
             raise ParameterError(f"format must be None for a {type(path).__name__}, got {file_format!r}.", "format")
         self._source = formats.FileSource(Path(path), file_format) if isinstance(path, str | Path) else path
-        options: Any = {"needs_density": needs_density, "knobs": like.knobs, "like": like.schema}
-        self._problems = Problems(self._source.path, skip_bad, **options)
-        self._size, self._ranges, self._like = size, (action_range, loss_range, reward_range), like.ranges
+        self._problems = settings.problems(self._source.path, needs_density=needs_density)
+        self._size, self._declare = size, settings.declaration()
 
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
-        for table, skipped in formats.good_rows(pieces, self._problems, self._ranges, self._like):
+        for table, skipped in formats.good_rows(pieces, self._problems, self._declare):
             yield Log._of_own_table(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
@@ -372,8 +644,8 @@ class LogWriter:
         path: str | Path,
         *,
         append: bool = False,
-        knobs: Mapping[str, Any] | Knobs | None = None,
-        like: DeclaringAgent | Log | ContextSchema | None = None,
+        knobs: AnyKnobs = None,
+        like: Declares | ContextSchema | None = None,
     ) -> None:
         self._file = output_file.TableWriter(Path(path))
         self._existing = Log.batches(path, knobs=knobs, like=like) if append and Path(path).exists() else ()
@@ -419,24 +691,71 @@ def _with_common_types(logs: Sequence[Log]) -> Sequence[Log]:
     return [Log._of_own_table(arrays.with_types(log.table, merged), log._metadata, log.skipped) for log in logs]
 
 
-def _declaration(like: object, knobs: object) -> Declaration:
-    return declaration(like, is_log=isinstance(like, Log), knobs=knobs)
-
-
 def _range(name: str, value: Within | None) -> Within | None:
-    return None if value is None else check_range(f"{name}_range", value)
+    return None if value is None else check_range(name, value)
 
 
-def _ranges(actions: Within | None, losses: Within | None, rewards: Within | None) -> tuple[Within | None, ...]:
-    """The checked ranges of actions, losses and rewards."""
-    if losses is not None and rewards is not None:
+def _check_type(table: object, package: str, kind: str) -> None:
+    if not any(each.__module__.startswith(package) for each in type(table).__mro__):
         raise ParameterError(
-            f"loss_range and reward_range exclude each other, got {losses!r} and {rewards!r}.", "reward_range"
+            f"table must be {kind}, got {type(table).__name__}. Use Log.from_table for others.", "table"
         )
-    return _range("action", actions), _range("loss", losses), _range("reward", rewards)
 
 
 def _hull(ranges: Sequence[Within | None]) -> Within | None:
     """The smallest range that contains all ranges; None if one is not declared."""
     known = [limits for limits in ranges if limits is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None
+
+
+def check_knobs(knobs: AnyKnobs) -> ActionSpace | None:
+    """The space of actions that are no numbers, which is given as to an agent."""
+    if knobs is None or isinstance(knobs, ActionSpace):
+        return knobs
+    if not isinstance(knobs, Mapping | Knob):
+        raise ParameterError(f"knobs must be a mapping of names to knobs, got {knobs!r}.", "knobs")
+    return ActionSpace(knobs)
+
+
+def _knob_views(knobs: ActionSpace | None, views: Mapping[str, Any]) -> dict[str, Any]:
+    """The actions, densities by knob and narrower ranges in the form of a log; those with one knob have no such columns."""
+    if knobs is None:
+        for name in ("densities_by_knob", "within"):
+            if views[name] is not None:
+                raise ParameterError(f"{name} is for logs with several knobs. Pass knobs={{...}} too.", name)
+        if isinstance(views["actions"], Mapping):
+            raise ParameterError("actions are columns by knob, so a log needs knobs={...} too.", "knobs")
+        return {}
+    for name in ("lows", "highs", "action_range"):
+        if views[name] is not None:
+            raise ParameterError(f"{name} is for logs with one knob. Give knobs their ranges, or use within.", name)
+    densities, withins = views["densities_by_knob"], views["within"]
+    return {
+        "actions": knob_checks.check_actions(knobs.wrap(views["actions"], "actions"), knobs),
+        "densities_by_knob": None if densities is None else _densities(densities, knobs),
+        "within": None if withins is None else _withins(withins, knobs),
+    }
+
+
+def _lengths(views: Mapping[str, Any]) -> set[int]:
+    columns = [column for column in views.values() if column is not None]
+    parts = [part for column in columns for part in (column.values() if isinstance(column, dict) else [column])]
+    return {len(part) for part in parts}
+
+
+def _densities(densities: Any, knobs: ActionSpace) -> dict[str, Any]:
+    if not isinstance(densities, Mapping) or {*densities} != {*knobs.names}:
+        raise InputError(
+            f"densities_by_knob must map each of {', '.join(knobs.names)} to a column.", "densities_by_knob"
+        )
+    try:
+        return {name: np.atleast_1d(np.asarray(densities[name], dtype=np.float64)) for name in knobs.names}
+    except (TypeError, ValueError):
+        raise InputError("densities_by_knob must be columns of numbers.", "densities_by_knob") from None
+
+
+def _withins(withins: Sequence[Any], knobs: ActionSpace) -> list[dict[str, Any] | None] | None:
+    if isinstance(withins, Mapping):
+        raise InputError("within must have one mapping per row, got a single one.", "within")
+    checked = [knob_checks.normal_within(within, knobs) for within in withins]
+    return checked if any(within is not None for within in checked) else None

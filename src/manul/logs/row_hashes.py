@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.logs.batching import Logs, Rows, pieces
+from manul.logs.rows import Rows
+from manul.logs.sample import Logs, Sample
 from manul.utils.row_sketch import Hashes, RowSketch, SketchBuilder
 
 FEW = 0.01  # of the rows that equal another one: contexts need not tell them apart
 _MULTIPLIERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # of the generator SplitMix64
 
 
-def sketch_log(log: Logs) -> RowSketch:
+def sketch_log(log: Logs | Sample) -> RowSketch:
     """The sketch of the rows of a log, which must have some.
 
     Contexts count only if many rows are alike without them, as with discrete actions, because hashing them takes time.
@@ -29,16 +30,17 @@ def sketch_log(log: Logs) -> RowSketch:
     >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=100)).log
     >>> train, held_out = log.split(0.5, by="random")
     >>> sketch = sketch_log(train)
-    >>> [int(known_rows(sketch, next(pieces(part))).sum()) for part in (train, held_out)]
+    >>> [int(known_rows(sketch, Rows.of(part)).sum()) for part in (train, held_out)]
     [50, 0]
     """
-    sketch = _sketch(log, contexts=False)
-    return sketch if sketch.repeated <= FEW else _sketch(log, contexts=True)
+    sample = log if isinstance(log, Sample) else Sample.of(log)
+    sketch = _sketch(sample, contexts=False)
+    return sketch if sketch.repeated <= FEW else _sketch(sample, contexts=True)
 
 
-def _sketch(log: Logs, *, contexts: bool) -> RowSketch:
+def _sketch(sample: Sample, *, contexts: bool) -> RowSketch:
     builder = SketchBuilder()
-    for rows in pieces(log, several=True):
+    for rows in sample.pieces():
         builder.add(row_hashes(rows, contexts=contexts))
     return builder.sketch(contexts=contexts)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from manul.logs.log import Log
 from manul.offpolicy.estimate import Objection
 
 TITLE = "contexts had dates or lists"
@@ -15,13 +14,9 @@ _KEPT = {
 }
 
 
-def context_objections(log: Log | None) -> list[Objection]:
-    """The objections to what a policy does on the contexts of a log, such as its first batch.
-
-    >>> context_objections(None)
-    []
-    """
-    sentence = converted_sentence({} if log is None else log.converted)
+def context_objections(converted: Mapping[str, str]) -> list[Objection]:
+    """The objections to what a policy does on the contexts of a log with such fields."""
+    sentence = converted_sentence(converted)
     return [] if sentence is None else [Objection("error", TITLE, sentence)]
 
 

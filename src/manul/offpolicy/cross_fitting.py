@@ -7,7 +7,7 @@ that does not depend on its length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decisions, Within
 from manul.actions.schedules import Epsilon
+from manul.actions.space import ActionSpace
 from manul.agents.auto import Auto
 from manul.agents.auto_knobs import AutoKnobs
-from manul.logs.batching import Logs, Rows, pieces
-from manul.utils.rewards import known_range
+from manul.logs.rows import Rows
+from manul.logs.sample import Sample
 from manul.utils.validation import Floats
 
 FOLDS, BLOCKS = 3, 50
@@ -50,39 +51,29 @@ SHUFFLED = Schedule("shuffled", passes=2, shuffled=True)
 
 
 def schedules(total: int) -> tuple[Schedule, ...]:
-    """The schedules to try for a log of this length.
-
-    >>> [schedule.name for schedule in schedules(20_000)]
-    ['in-order', 'shuffled']
-    """
+    """The schedules to try for a log of this length."""
     return (IN_ORDER,) if total < MANY else (IN_ORDER, SHUFFLED)
 
 
 @dataclass(frozen=True)
 class CriticSettings:
-    """The number of rows of the log, and the ranges and the seed of the critics."""
+    """The number of rows of the log, and the space, the range of losses and the seed of the critics."""
 
     total: int
-    actions: Within
+    space: ActionSpace
     losses: Within
     seed: int
-    epsilon: Epsilon = 0.0
-    knobs: Mapping[str, Any] | None = None  # instead of `actions`, if there are several
 
-    def critic(self, bandwidth: float | None = None) -> Auto:
-        """An untrained critic; epsilon matters only when it decides."""
-        common: dict[str, Any] = {"losses": self.losses, "epsilon": self.epsilon, "seed": self.seed}
-        if self.knobs is not None:
-            return cast(Auto, AutoKnobs(actions=self.knobs, nearby=0.0, **common))
-        return Auto(actions=self.actions, bandwidth=bandwidth, **common)
+    def critic(self, bandwidth: float | None = None, epsilon: Epsilon = 0.0) -> Auto:
+        """An untrained critic; `bandwidth` and `epsilon` matter only when it decides."""
+        common: dict[str, Any] = {"losses": self.losses, "epsilon": epsilon, "seed": self.seed}
+        if not self.space.is_number:
+            return cast(Auto, AutoKnobs(actions=self.space, nearby=0.0, **common))
+        return Auto(actions=self.space.ends, bandwidth=bandwidth, **common)
 
 
 def fold_numbers(rows: Rows, total: int) -> Numbers:
-    """The fold of each row of a log with `total` rows.
-
-    >>> fold_numbers(Rows(0, np.empty((6, 0)), np.ones(6), np.ones(6), np.ones(6), None, None), 100)
-    array([0, 0, 1, 1, 2, 2])
-    """
+    """The fold of each row of a log with `total` rows."""
     return (rows.first + np.arange(len(rows))) * BLOCKS // total % FOLDS
 
 
@@ -108,7 +99,7 @@ class Position:
 
 
 def train(
-    log: Logs,
+    sample: Sample,
     critics: Sequence[Auto],
     held_out: Sequence[int | None],
     schedule: Schedule,
@@ -125,7 +116,7 @@ def train(
     """
     start = start or Position()
     for number in range(start.number, schedule.passes):
-        for window in pieces(log, WINDOW, several=True):
+        for window in sample.pieces(WINDOW):
             if number == start.number and window.first < start.window:
                 continue
             done = start.learned if (number, window.first) == (start.number, start.window) else 0
@@ -154,6 +145,6 @@ def fold_rows(rows: Rows, total: int) -> Iterator[tuple[int, Numbers, Rows]]:
 
 def predict(critic: Auto, rows: Rows, actions: Floats) -> Floats:
     """The losses that a critic predicts for one action or several per row, scaled to [0, 1] and clipped."""
-    low, high = known_range(critic.losses, "the critic")
+    low, high = critic.outcome.known_losses("the critic")
     predicted = critic.predict_losses(critic_contexts(rows), actions)
     return np.clip((predicted - low) / (high - low), 0.0, 1.0)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.html_cards import card
-from manul.utils.rewards import negate, negate_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,9 +43,9 @@ class Estimate:
 
     `effective_size` is the effective sample size: the number of decisions by the policy itself that would be as
     informative. A mean weight far from 1 means that the logged densities are wrong. `bandwidth` is the half-width of the
-    window around the actions of a deterministic policy, and `smoothing` says it in words, also for several knobs. If the log
-    has `rewards`, `value`, `low` and `high` are negative rewards all the same; `reward` has the rewards, which texts and
-    plots show.
+    window around the actions of a deterministic policy, and `smoothing` says it in words, also for several knobs. Texts
+    and plots show the `outcome` of the log; if it has rewards, `value`, `low` and `high` are negative rewards all the same, and
+    `reward` has the rewards.
 
     >>> print(Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000))
     0.25 [0.2, 0.3] (95 % empirical-likelihood, snips), 1,000 rows, effective sample size 120
@@ -63,7 +63,7 @@ class Estimate:
     level: float = 0.95
     bandwidth: float | None = None
     objections: tuple[Objection, ...] = ()
-    rewards: bool = False
+    outcome: Outcome = LOSSES
     smoothing: str = ""
 
     @property
@@ -71,14 +71,19 @@ class Estimate:
         """The estimated mean reward and its interval; None if the log has losses.
 
         >>> sizes = {"effective_size": 120.0, "largest_weight": 4.0, "mean_weight": 1.0, "rows": 1000}
-        >>> Estimate(-43.0, -46.0, -40.0, **sizes, rewards=True).reward
+        >>> Estimate(-43.0, -46.0, -40.0, **sizes, outcome=Outcome.of(rewards="auto")).reward
         Reward(value=43.0, low=40.0, high=46.0)
         """
-        return Reward(negate(self.value), *negate_pair((self.low, self.high))) if self.rewards else None
+        return Reward(*self.numbers) if self.outcome.higher else None
+
+    @property
+    def numbers(self) -> tuple[float, float, float]:
+        """The value and its interval, as they are printed."""
+        return self.outcome.from_loss(self.value), *self.outcome.flip((self.low, self.high))
 
     def __str__(self) -> str:
-        value, low, high = self.reward or (self.value, self.low, self.high)
-        name = "mean reward " if self.rewards else ""
+        value, low, high = self.numbers
+        name = f"mean {self.outcome.name} " if self.outcome.higher else ""
         ends = f"{name}{value:.4g} [{low:.4g}, {high:.4g}] ({100 * self.level:g} % {self.interval}, {self.estimator})"
         if not self.usable:
             ends = f"{name or 'loss '}cannot be known ({self.estimator})"
@@ -89,9 +94,9 @@ class Estimate:
         return "\n".join([f"{ends}, {size}{smoothed}", *map(str, self.objections)])
 
     def _repr_html_(self) -> str:
-        value, low, high = self.reward or (self.value, self.low, self.high)
+        value, low, high = self.numbers
         interval = "none" if self.interval == "none" else f"{low:.4g} to {high:.4g}, {self.interval}"
-        name = "mean reward (higher is better)" if self.rewards else "value"
+        name = f"mean {self.outcome.name} (higher is better)" if self.outcome.higher else "value"
         rows: list[tuple[str, object]] = [(name, value), (f"{100 * self.level:g} % interval", interval)]
         rows = [*(rows if self.usable else [(name, "cannot be known")]), ("estimator", self.estimator)]
         rows += [("rows", f"{self.rows:,}"), ("effective sample size", f"{self.effective_size:,.0f}")]
@@ -109,8 +114,8 @@ class Estimate:
         """Draw the estimate and its interval; several estimates may share axes. If one cannot be known, its row is empty."""
         from manul.plotting import interval_plot
 
-        value, low, high = self.reward or (self.value, self.low, self.high)
+        value, low, high = self.numbers
         name = label or self.estimator
         if not self.usable:
             value, low, high, name = math.nan, math.nan, math.nan, f"{name}: cannot be known"
-        return interval_plot(value, low, high, axes, label=name, rewards=self.rewards)
+        return interval_plot(value, low, high, axes, label=name, outcome=self.outcome)

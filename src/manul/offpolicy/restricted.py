@@ -133,7 +133,8 @@ class Restricted(PlotMixin, model_files.FileMixin):
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the policy."""
-        settings = {name: getattr(self, name) for name in ("bandwidth", "least_density", "epsilon")}
+        settings: dict[str, Any] = {"bandwidth": self.bandwidth, "least_density": self.least_density}
+        settings["epsilon"] = self.epsilon
         arrays: model_files.Arrays = {"knots": self.support.knots.ravel()}
         for name, agent in (("critic", self.critic), ("support", self.support.critic)):
             _, settings[name], state = model_files.contents(agent)

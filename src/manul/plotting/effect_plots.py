@@ -6,25 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from manul.plotting.plot_style import COLOURS, GREY, label_options, label_values, new_axes, style
+from manul.plotting import COLOURS, GREY, label_options, label_values, new_axes, style
+from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = npt.NDArray[np.float64]
 Bands = tuple[Floats, Floats, Floats]
 EFFECT = "effect on the action"
 
 
 def number_effects(name: str, values: Sequence[Any], bands: Bands, axes: Axes | None = None) -> Axes:
-    """Draw effects along numbers or times, and the band between the lows and highs.
-
-    >>> bands = np.array([-1.0, 1.0]), np.array([-2.0, 0.0]), np.array([0.0, 2.0])
-    >>> number_effects("age", [20, 60], bands).get_xlabel()
-    'age'
-    """
+    """Draw effects along numbers or times, and the band between the lows and highs."""
     axes, (effects, lows, highs) = new_axes() if axes is None else axes, bands
     places: Any = np.array(values)
     axes.axhline(0, color=GREY, linewidth=1)

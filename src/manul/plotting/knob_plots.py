@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.plotting.plot_style import COLOURS, from_zero, label_options, new_axes, spread_ticks, style
+from manul.outcomes import LOSSES, Outcome
+from manul.plotting import COLOURS, from_zero, label_options, new_axes, spread_ticks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DOTS = 40  # up to so many steps are drawn as dots, more as a line
-LOSS, REWARD = "predicted loss", "predicted reward"
 
 
 def options_plot(probabilities: Mapping[Any, float], axes: Axes | None = None) -> Axes:
-    """Draw the probabilities of options as bars.
-
-    >>> options_plot({"plain": 0.9, "bold": 0.1}).get_ylabel()
-    'probability'
-    """
+    """Draw the probabilities of options as bars."""
     axes = new_axes() if axes is None else axes
     for number, (option, probability) in enumerate(probabilities.items()):
         bar: dict[str, Any] = {"linewidth": 24, "solid_capstyle": "butt", "color": COLOURS[0]}
@@ -31,11 +27,7 @@ def options_plot(probabilities: Mapping[Any, float], axes: Axes | None = None) -
 
 
 def steps_plot(values: npt.ArrayLike, probabilities: npt.ArrayLike, axes: Axes | None = None) -> Axes:
-    """Draw the probabilities of steps.
-
-    >>> steps_plot([1, 2], [0.75, 0.25]).get_ylabel()
-    'probability'
-    """
+    """Draw the probabilities of steps."""
     axes = new_axes() if axes is None else axes
     axes.plot(values, probabilities, linestyle="none", marker="o", markersize=4, color=COLOURS[0], label="_probability")
     axes.vlines(np.asarray(values), 0, np.asarray(probabilities), color=COLOURS[0], linewidth=1.2)
@@ -49,16 +41,12 @@ def loss_plot(
     axes: Axes | None = None,
     *,
     dots: bool = False,
-    rewards: bool = False,
+    outcome: Outcome = LOSSES,
 ) -> Axes:
-    """Draw the predicted loss, or reward, of values of a knob as a line, or a few as dots, and mark the best value.
-
-    >>> loss_plot([0.0, 1.0], [0.5, 0.25], best=(1.0, 0.25)).get_ylabel()
-    'predicted loss'
-    """
+    """Draw the predicted loss, or reward, of values of a knob as a line, or a few as dots, and mark the best value."""
     axes = new_axes() if axes is None else axes
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
-    name = REWARD if rewards else LOSS
+    name = f"predicted {outcome.name}"
     axes.plot(values, losses, color=COLOURS[0], label=f"_{name}", **(look if dots and len(values) <= _DOTS else {}))
     axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=8, label="_best")
     return style(axes, "value", name)
@@ -70,14 +58,10 @@ def loss_map(
     best: tuple[float, float],
     axes: Axes | None = None,
     *,
-    rewards: bool = False,
+    outcome: Outcome = LOSSES,
 ) -> Axes:
-    """Draw the predicted loss, or reward, of cells between edges of two knobs as a heat map, and mark the best cell.
-
-    >>> loss_map(([0, 1, 2], [0, 1]), [[0.5, 0.25]], best=(1.5, 0.5)).get_xlabel()
-    'one knob'
-    """
-    axes, name = new_axes() if axes is None else axes, REWARD if rewards else LOSS
+    """Draw the predicted loss, or reward, of cells between edges of two knobs as a heat map, and mark the best cell."""
+    axes, name = new_axes() if axes is None else axes, f"predicted {outcome.name}"
     mesh = axes.pcolormesh(*map(np.asarray, edges), np.asarray(losses), cmap="viridis", label=f"_{name}")
     axes.figure.colorbar(mesh, ax=axes, label=name)
     axes.plot(best[:1], best[1:], "o", color=COLOURS[1], markersize=9, markeredgecolor="white", label="_best")
@@ -86,10 +70,6 @@ def loss_map(
 
 
 def label_knob(axes: Axes, name: str) -> Axes:
-    """Name the horizontal axis after a knob.
-
-    >>> label_knob(new_axes(), "price").get_xlabel()
-    'price'
-    """
+    """Name the horizontal axis after a knob."""
     axes.set_xlabel(name)
     return spread_ticks(axes)

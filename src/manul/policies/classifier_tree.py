@@ -18,9 +18,9 @@ from manul.actions.ranges import Actions
 from manul.actions.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.contexts import conversion
 from manul.contexts.schema import Context
-from manul.policies import classifiers
+from manul.policies.classifiers import Classifier
 from manul.policies.plot_mixin import PlotMixin
-from manul.utils import model_files
+from manul.utils import model_files, sklearn_files
 from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_leaves, check_range, check_shape
 
 Integers = npt.NDArray[np.int64]
@@ -75,8 +75,7 @@ class Geometry:
         spacing = (self.actions.high - self.actions.low) / self.leaves
         action = self.actions.low + (np.asarray(leaves, dtype=np.float64) + 0.5) * spacing
         lowest, highest = np.asarray(lows) + self.bandwidth, np.asarray(highs) - self.bandwidth
-        centres: Floats = np.where(action < lowest, lowest, np.where(action > highest, highest, action))
-        return centres
+        return np.where(action < lowest, lowest, np.where(action > highest, highest, action))
 
     def forced_sides(self, nodes: Integers, reachable: Leaves, below: int) -> tuple[Flags, Flags]:
         """Whether only the right child of each node is reachable, and whether only the left; `below` is the height of the children."""
@@ -90,8 +89,7 @@ class Geometry:
         nodes = np.arange(self.leaves)
         level = np.frexp(np.maximum(nodes, 1))[1] - 1
         right_begins = (2 * nodes + 1 << np.maximum(self.depth - 1 - level, 0)) - self.leaves
-        sides: Sides = np.where(2 * right_begins < first + last + 1, RIGHT, LEFT).astype(np.int8)
-        return sides
+        return np.where(2 * right_begins < first + last + 1, RIGHT, LEFT).astype(np.int8)
 
     @property
     def _per_unit(self) -> float:
@@ -121,7 +119,7 @@ class Nodes:
 
     width: int
     sides: Sides
-    classifiers: dict[int, classifiers.Classifier]
+    classifiers: dict[int, Classifier]
 
     def go_right(self, nodes: Integers, rows: conversion.Row) -> Flags:
         """Whether each row goes right at its node."""
@@ -168,7 +166,7 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
 
     def distributions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> list[Distribution]:
         """The distribution of each row; `within` is one (low, high) per row."""
-        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        centres, pairs = self._windows(contexts, within)
         return [
             self._around(centre, (low, high))
             for centre, (low, high) in zip(centres.tolist(), pairs.tolist(), strict=True)
@@ -176,36 +174,33 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
 
     def actions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The centre of each row's window; `within` is one (low, high) per row."""
-        rows = conversion.matrix(contexts)
-        pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
-        check_shape("within", pairs, len(rows), 2)
-        for pair in pairs if within is not None else ():
-            self._geometry.actions.narrow(tuple(pair), self.bandwidth)
-        return self._centres(rows, pairs[:, 0], pairs[:, 1])
+        return self._windows(contexts, within)[0]
 
     def densities_many(
         self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
     ) -> Floats:
         """The density of each row's action, which another policy may have chosen."""
-        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        centres, pairs = self._windows(contexts, within)
         return explored_densities(centres, self.bandwidth, self.epsilon, pairs, np.asarray(actions, np.float64))
 
     def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The largest density of any action of each row."""
-        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        centres, pairs = self._windows(contexts, within)
         return explored_densities(centres, self.bandwidth, self.epsilon, pairs, centres)
 
     def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
-        centres, pairs = self.actions_many(contexts, within), self._pairs(contexts, within)
+        centres, pairs = self._windows(contexts, within)
         return explored_moments(centres, self.bandwidth, self.epsilon, pairs)
 
     def contents(self) -> model_files.Contents:
         """The contents of a file of this policy."""
         learned = self.nodes.classifiers
-        encoded = classifiers.encode([learned[node] for node in sorted(learned)]) if learned else np.empty(0, np.uint8)
-        names = ("actions", "leaves", "bandwidth", "epsilon", "width")
-        parameters = {name: getattr(self, name) for name in names}
+        advice = "Train with another, such as LogisticRegression()."
+        fitted = [learned[node] for node in sorted(learned)]
+        encoded = sklearn_files.dump_objects(fitted, "classifier", advice) if fitted else np.empty(0, np.uint8)
+        window = {"leaves": self.leaves, "bandwidth": self.bandwidth, "epsilon": self.epsilon}
+        parameters = {"actions": self.actions, **window, "width": self.width}
         return "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": encoded}
 
     @classmethod
@@ -214,7 +209,7 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
         width, leaves = model_files.check_width(parameters.pop("width")), check_leaves(parameters["leaves"])
         sides, encoded = model_files.vectors(arrays, sides=("i1", leaves), classifiers=("u1", None))
         learned = np.flatnonzero(sides == LEARNED).tolist()
-        decoded = classifiers.decode(encoded) if len(encoded) else []
+        decoded = sklearn_files.load_objects(encoded, "classifier", method="predict") if len(encoded) else []
         widths = {getattr(classifier, "n_features_in_", width) for classifier in decoded}
         if not np.isin(sides, (LEFT, RIGHT, LEARNED)).all() or len(decoded) != len(learned) or widths - {width}:
             raise model_files.mismatch_error()
@@ -229,8 +224,14 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
     def _around(self, centre: float, within: Within) -> Distribution:
         return explore(smooth(centre, self.bandwidth, within), self.epsilon, within)
 
-    def _pairs(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> Floats:
-        return np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(contexts), 2))  # type: ignore[arg-type]
+    def _windows(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+        """The centre of each row's window, and its range."""
+        rows = conversion.matrix(contexts)
+        pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
+        check_shape("within", pairs, len(rows), 2)
+        for pair in pairs if within is not None else ():
+            self._geometry.actions.narrow(tuple(pair), self.bandwidth)
+        return self._centres(rows, pairs[:, 0], pairs[:, 1]), pairs
 
     def _centres(self, rows: conversion.Row, lows: Floats, highs: Floats) -> Floats:
         conversion.check_width(rows.shape[1], self.width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from manul.errors import MissingDependency, ParameterError
 from manul.utils import sklearn_files
 
 
+@runtime_checkable
 class Classifier(Protocol):
     """A scikit-learn classifier whose `fit` accepts sample weights, or a pipeline that ends with one."""
 
@@ -22,16 +23,15 @@ class Classifier(Protocol):
     def predict(self, contexts: npt.NDArray[np.float64], /) -> npt.NDArray[np.int64]:
         """Predict the side of each row."""
 
+    def get_params(self) -> dict[str, Any]:
+        """The parameters by name."""
+
     def set_params(self, **settings: object) -> Self:
         """Set parameters by name."""
 
 
 def prepare_classifier(classifier: Classifier | None) -> Classifier:
-    """Check that a classifier accepts sample weights, and return a copy with fixed seeds; None is logistic regression.
-
-    >>> prepare_classifier(None)
-    LogisticRegression(max_iter=1000, random_state=0)
-    """
+    """Check that a classifier accepts sample weights, and return a copy with fixed seeds; None is logistic regression."""
     try:
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression
@@ -47,32 +47,15 @@ def prepare_classifier(classifier: Classifier | None) -> Classifier:
 
 
 def weight_parameter(classifier: Classifier) -> str:
-    """The name of the sample weights among the parameters of `fit`; a pipeline passes them to its last step.
-
-    >>> weight_parameter(prepare_classifier(None))
-    'sample_weight'
-    """
+    """The name of the sample weights among the parameters of `fit`; a pipeline passes them to its last step."""
+    from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
-    whole = ("", classifier)
-    for prefix, part in (whole, *((f"{name}__", step) for name, step in getattr(classifier, "steps", [])[-1:])):
-        if hasattr(part, "predict") and hasattr(part, "get_params") and has_fit_parameter(part, "sample_weight"):
+    last = classifier.steps[-1:] if isinstance(classifier, Pipeline) else []
+    for prefix, part in (("", classifier), *((f"{name}__", step) for name, step in last)):
+        if isinstance(part, Classifier) and has_fit_parameter(part, "sample_weight"):
             return f"{prefix}sample_weight"
     raise ParameterError(
         f"classifier must be a scikit-learn classifier whose fit accepts sample_weight, got {classifier!r}.",
         "classifier",
     )
-
-
-def encode(classifiers: list[Classifier]) -> npt.NDArray[np.uint8]:
-    """Encode fitted classifiers as bytes for a file.
-
-    >>> decode(encode([prepare_classifier(None)]))
-    [LogisticRegression(max_iter=1000, random_state=0)]
-    """
-    return sklearn_files.dump_objects(classifiers, "classifier", "Train with another, such as LogisticRegression().")
-
-
-def decode(data: npt.NDArray[np.uint8]) -> list[Classifier]:
-    """Decode the classifiers that `encode` encoded."""
-    return sklearn_files.load_objects(data, "classifier", method="predict")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manul.actions.decision import Within
+from manul.policies.finite import Sums
 from manul.policies.policy_class import saveable
-from manul.policies.running_sums import Sums
 from manul.utils.validation import check_whole_number
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from manul import _core
-from manul.actions.decision import Within
-from manul.policies.native_learner import NativeEpsilon, NativePolicies, cap_bandwidth
+from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import saveable
 from manul.utils.validation import check_number
 
@@ -27,16 +27,5 @@ class Linear(NativePolicies):
     def __post_init__(self) -> None:
         check_number("rate", self.rate, 0, 1, "Try 0.01.", ends="(]")
 
-    def player(
-        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: NativeEpsilon, seed: int
-    ) -> _core.Player:
-        """Return a new native player."""
-        return _core.LinearPlayer(
-            actions=actions,
-            losses=losses,
-            width=width,
-            bandwidth=cap_bandwidth(bandwidth, actions),
-            rate=self.rate,
-            epsilon=epsilon,
-            seed=seed,
-        )
+    def native_player(self, **settings: Any) -> _core.Player:
+        return _core.LinearPlayer(rate=self.rate, **settings)

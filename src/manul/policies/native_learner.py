@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from manul import _core
 from manul.actions.decision import Decision, Within
 from manul.contexts.conversion import Row
 from manul.utils.model_files import Arrays
-
-NativeEpsilon = float | tuple[float, float, float]  # a constant, or the fields of a schedule
 
 
 class NativeLearner:
@@ -19,21 +18,17 @@ class NativeLearner:
         self._player = player
 
     def action(self, context: Row, within: Within) -> float:
-        """The centre of the window."""
         return self._player.window(context, *within)[0]
 
     def learn(self, context: Row, decision: Decision, loss: float) -> None:
-        """Learn from an example."""
         action, density, within, *_ = decision
         assert within is not None
         self._player.learn(context, action, density, loss, *within)
 
     def state(self) -> Arrays:
-        """The arrays of the player."""
         return self._player.state()
 
     def restore(self, arrays: Arrays) -> None:
-        """Restore a state."""
         self._player.restore(arrays)
 
 
@@ -41,22 +36,16 @@ class NativePolicies(ABC):
     """A policy class whose agent runs entirely in the core."""
 
     @abstractmethod
-    def player(
-        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: NativeEpsilon, seed: int
-    ) -> _core.Player:
-        """Return a new native player."""
+    def native_player(self, **settings: Any) -> _core.Player:
+        """A new player of the core with the settings that all players have."""
+
+    def player(self, *, actions: Within, bandwidth: float, **settings: Any) -> _core.Player:
+        """A new player; at a bandwidth of half the range of actions, a window covers the whole range."""
+        widest = (actions[1] - actions[0]) / 2
+        return self.native_player(actions=actions, bandwidth=min(bandwidth, widest), **settings)
 
     def start(self, width: int, actions: Within, bandwidth: float) -> NativeLearner:
         """Start a learner without data."""
         return NativeLearner(
             self.player(width=width, actions=actions, losses=(0, 1), bandwidth=bandwidth, epsilon=0, seed=0)
         )
-
-
-def cap_bandwidth(bandwidth: float, actions: Within) -> float:
-    """Limit a bandwidth to half the range of actions, at which a window covers the whole range.
-
-    >>> cap_bandwidth(0.75, (0.0, 1.0))
-    0.5
-    """
-    return min(bandwidth, (actions[1] - actions[0]) / 2)

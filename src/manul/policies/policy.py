@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Atoms, Distribution
+from manul.actions.space import ActionSpace
 from manul.contexts.schema import Context
 
 
@@ -22,6 +23,10 @@ class Policy(Protocol):
 @runtime_checkable
 class Agent(Policy, Protocol):
     """A policy that decides and learns; the batch methods give exactly the results of the single ones."""
+
+    @property
+    def space(self) -> ActionSpace:
+        """What it may choose."""
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
         """Draw an action."""

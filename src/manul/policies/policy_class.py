@@ -65,12 +65,7 @@ def saveable(kind: _Class) -> _Class:
 
 
 def describe(policies: PolicyClass) -> Parameters:
-    """Describe a policy class as parameters for a file.
-
-    >>> from manul.policies import Tree
-    >>> describe(Tree(leaves=8))
-    {'name': 'Tree', 'leaves': 8}
-    """
+    """Describe a policy class as parameters for a file."""
     if type(policies) is not _SAVEABLE.get(type(policies).__name__):
         raise FileError(
             f"cannot save an agent with policies={policies!r}. Register its class with policies.saveable.",
@@ -81,11 +76,7 @@ def describe(policies: PolicyClass) -> Parameters:
 
 
 def from_description(description: Parameters) -> PolicyClass:
-    """Create the policy class from its description in a file.
-
-    >>> from_description({"name": "Tree", "leaves": 8})
-    Tree(leaves=8)
-    """
+    """Create the policy class from its description in a file."""
     settings = dict(description)
     name = settings.pop("name")
     if name not in _SAVEABLE:
@@ -95,12 +86,7 @@ def from_description(description: Parameters) -> PolicyClass:
 
 
 def check_policies(policies: PolicyClass) -> PolicyClass:
-    """Check that an object is a policy class.
-
-    >>> from manul.policies import Linear
-    >>> check_policies(Linear())
-    Linear(rate=0.01)
-    """
+    """Check that an object is a policy class."""
     if not isinstance(policies, PolicyClass) or isinstance(policies, type):
         raise ParameterError(
             f"policies must have a method start(width, actions, bandwidth), got {policies!r}. Try policies.Linear().",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from manul import _core
-from manul.actions.decision import Within
-from manul.policies.native_learner import NativeEpsilon, NativePolicies, cap_bandwidth
+from manul.policies.native_learner import NativePolicies
 from manul.policies.policy_class import saveable
 from manul.utils.validation import check_leaves
 
@@ -26,16 +26,5 @@ class Tree(NativePolicies):
     def __post_init__(self) -> None:
         check_leaves(self.leaves)
 
-    def player(
-        self, *, width: int, actions: Within, losses: Within, bandwidth: float, epsilon: NativeEpsilon, seed: int
-    ) -> _core.Player:
-        """Return a new native player."""
-        return _core.CatsPlayer(
-            actions=actions,
-            losses=losses,
-            width=width,
-            depth=self.leaves.bit_length() - 1,
-            bandwidth=cap_bandwidth(bandwidth, actions),
-            epsilon=epsilon,
-            seed=seed,
-        )
+    def native_player(self, **settings: Any) -> _core.Player:
+        return _core.CatsPlayer(depth=self.leaves.bit_length() - 1, **settings)

@@ -17,7 +17,7 @@ from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.contexts import conversion
 from manul.errors import InputError
-from manul.logs.knob_views import require_one_knob
+from manul.logs.density_models import require_one_knob
 from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
 from manul.policies.classifier_tree import (
@@ -89,7 +89,6 @@ class Data:
     costs: Floats
 
     def select(self, rows: Integers) -> Data:
-        """Select rows."""
         return Data(self.contexts[rows], self.costs[rows])
 
 
@@ -112,7 +111,6 @@ class Ends:
         return costly
 
     def select(self, chosen: Flags) -> Ends:
-        """Select rows."""
         reachable = Leaves(self.reachable.first[chosen], self.reachable.last[chosen])
         costly = self.first_costly[chosen], self.last_costly[chosen]
         return Ends(self.rows[chosen], reachable, self.first[chosen], self.last[chosen], *costly)
@@ -201,12 +199,12 @@ def _data(log: Log, geometry: Geometry, losses: Within) -> Data:
     """Windows of reachable leaves are not truncated, so the smoothing density is 1 / (2 * bandwidth) inside them."""
     low, high, (lowest, highest) = geometry.actions.low, geometry.actions.high, losses
     check_has_rows(len(log))
-    for name, good, rule, remedy in (
-        ("actions", are_within(log.actions, low, high), f"in [{low:g}, {high:g}]", range_advice("actions")),
-        ("densities", are_densities(log.densities), "above 0 and finite", "Drop rows without a known density."),
-        ("losses", are_within(log.losses, lowest, highest), f"in [{lowest:g}, {highest:g}]", range_advice("losses")),
-    ):
-        reject(~good, getattr(log, name), name, rule, remedy)
+    outside = ~are_within(log.actions, low, high)
+    reject(outside, log.actions, "actions", f"in [{low:g}, {high:g}]", range_advice("actions"))
+    unusable = ~are_densities(log.densities)
+    reject(unusable, log.densities, "densities", "above 0 and finite", "Drop rows without a known density.")
+    outside = ~are_within(log.losses, lowest, highest)
+    reject(outside, log.losses, "losses", f"in [{lowest:g}, {highest:g}]", range_advice("losses"))
     costs = (log.losses - lowest) / (highest - lowest) / (2 * geometry.bandwidth * log.densities)
     return Data(conversion.matrix(log.contexts), costs)
 

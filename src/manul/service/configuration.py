@@ -68,11 +68,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def configure(path: Path | None, options: Mapping[str, Any]) -> Configuration:
-    """Combine the settings of a TOML file, if any, with options, which take precedence.
-
-    >>> configure(None, {"port": 9000, "loops": 5, "host": None}).limits.loops
-    5
-    """
+    """Combine the settings of a TOML file, if any, with options, which take precedence."""
     settings = {} if path is None else read(path)
     limits = dict(settings.pop("limits", {}))
     for name, value in options.items():
@@ -113,11 +109,7 @@ def _check_names(path: Path, settings: object, kind: type[msgspec.Struct]) -> No
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a host name or address is a loopback address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("192.0.2.1")
-    (True, True, False)
-    """
+    """Whether a host name or address is a loopback address."""
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:

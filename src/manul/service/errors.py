@@ -8,6 +8,8 @@ from manul.errors import ManulError
 
 
 class Problem(ManulError):  # noqa: N818 - the name of an error response in HTTP APIs
+    """Internal error of the service."""
+
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 
 import msgspec
@@ -10,8 +12,8 @@ from msgspec import Meta
 
 from manul.actions import schedules
 from manul.agents.agent_registry import AGENTS, AgentEntry
-from manul.service.wire import Actions, Combination, Fading, LossRange, Name, Request, Share
-from manul.utils.rewards import negate, negate_range, numeric_range
+from manul.outcomes import Combination, Outcome, Wait
+from manul.service.wire import Actions, Fading, LossRange, Name, Request, Share
 
 # Settings with bounds that the types of the constructors do not express.
 BOUNDED: dict[str, Any] = {
@@ -57,7 +59,7 @@ else:
     AgentSettings = Union[tuple(KINDS.values())]  # noqa: UP007 - a union of a variable number of types
 
 
-class NewLoop(Request, kw_only=True):
+class NewLoop(Request, kw_only=True, dict=True):
     """A decision problem. With a `wait`, a loss is learned so many seconds after its decision, whenever it was reported until
     then; a decision without a loss gets `default_loss`. Without a wait, a loss is learned as soon as it is reported.
 
@@ -86,22 +88,26 @@ class NewLoop(Request, kw_only=True):
             raise ValueError("losses and rewards exclude each other. Set one of them")
         if self.default_loss is not None:
             raise ValueError("default_loss needs a loop with losses. Set default_reward")
-        self.losses = negate_range(self.rewards)
-        self.default_loss = None if self.default_reward is None else negate(self.default_reward)
+        sign = Outcome(better="high", range="auto")  # the ranges are checked later, with errors that name their setting
+        self.losses = self.rewards if isinstance(self.rewards, str) else sign.flip(self.rewards)
+        self.default_loss = None if self.default_reward is None else sign.to_loss(self.default_reward)
 
     @property
-    def loss_range(self) -> tuple[float, float]:
-        """The range of losses as numbers: infinite if it is not known."""
-        assert self.losses is not None
-        return numeric_range(self.losses)
+    def learned(self) -> Outcome:
+        """The outcome that the agent learns from, which does not wait."""
+        return Outcome.of(**({"losses": self.losses} if self.rewards is None else {"rewards": self.rewards}))
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """The outcome of decisions."""
+        if self.wait is None:
+            return self.learned
+        default = self.default_loss if self.rewards is None else self.default_reward
+        return replace(self.learned, wait=Wait(self.wait, default, self.combine))
 
 
 def stored_loop(body: bytes) -> NewLoop:
-    """The settings of a stored loop, which contain the losses that were derived from its rewards.
-
-    >>> stored_loop(b'{"name": "prices", "actions": [1, 9], "rewards": [0, 100], "losses": [-100, 0]}').losses
-    (-100.0, 0.0)
-    """
+    """The settings of a stored loop, which contain the losses that were derived from its rewards."""
     fields = msgspec.json.decode(body, type=dict[str, Any])
     if fields.get("rewards") is not None:
         fields.update(losses=None, default_loss=None)
@@ -109,10 +115,6 @@ def stored_loop(body: bytes) -> NewLoop:
 
 
 def agent_settings(loop: NewLoop) -> dict[str, Any]:
-    """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings.
-
-    >>> agent_settings(NewLoop(name="heating", actions=(20, 70)))
-    {'kind': 'auto', 'epsilon': 'auto', 'seed': 0, 'nearby': None}
-    """
+    """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings."""
     settings: dict[str, Any] = msgspec.to_builtins(KINDS["auto"]() if isinstance(loop.agent, str) else loop.agent)
     return settings

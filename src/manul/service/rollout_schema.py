@@ -1,14 +1,23 @@
-"""Requests and responses about rollouts."""
+"""Requests and responses about rollouts. Both have the settings of `RolloutPlan`, from which they are generated."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
+from msgspec.structs import asdict
 
+from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.service.wire import Request
 
 Status = Literal["waiting", "paused", "done", "rolled back", "aborted"]
+# Settings of the plan with bounds that it does not have itself, so that no request can take memory without end.
+BOUNDED: dict[str, Any] = {
+    "least_decisions": Annotated[int, Meta(le=1_000_000_000)],
+    "patience": Annotated[int, Meta(le=1_000_000)],
+    "patience_seconds": Annotated[float, Meta(gt=0, le=1e9)] | None,
+}
 Step = Literal["started", "restarted", "not worse", "worse", "paused", "resumed", "aborted", "model replaced"]
 
 
@@ -31,7 +40,7 @@ class Webhook(Request, kw_only=True):
     secret: Annotated[str, Meta(min_length=8, max_length=256)]
 
 
-class NewRollout(Request, kw_only=True, omit_defaults=True):
+class _NewRollout(Request, kw_only=True, omit_defaults=True):
     """Lets the loop's learner take over from a baseline by evidence.
 
     `baseline` is a constant action, "caller" (each request for a decision then has the `action` that the caller would
@@ -43,17 +52,14 @@ class NewRollout(Request, kw_only=True, omit_defaults=True):
     """
 
     baseline: float | Literal["caller"] | SavedPolicy
-    tolerance: float = 0.05
-    confidence: float = 0.95
-    steps: tuple[float, ...] = (0.05, 0.25, 1.0)
-    holdout: float = 0.02
-    least_decisions: Annotated[int, Meta(le=1_000_000_000)] = 200
     least_seconds: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
-    budget: float = 100.0
-    patience: Annotated[int, Meta(le=1_000_000)] = 10_000
-    patience_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     webhook: Webhook | None = None
     restart: bool = False
+
+    @property
+    def plan(self) -> RolloutPlan:
+        given = asdict(self)
+        return RolloutPlan(**{each.name: given[each.name] for each in fields(RolloutPlan)})
 
 
 class RolloutMove(Struct, kw_only=True):
@@ -82,7 +88,7 @@ class RolloutLook(Struct, kw_only=True):
     high: float | None
 
 
-class Rollout(Struct, kw_only=True):
+class _Rollout(Struct, kw_only=True):
     """A rollout: its settings, its state, and a sentence that says it in words.
 
     `excess` bounds the learner's mean loss minus what is tolerated in the present step; null if nothing is known yet.
@@ -103,15 +109,8 @@ class Rollout(Struct, kw_only=True):
     status: Status
     sentence: str
     baseline: float | Literal["caller", "policy"]
-    tolerance: float
-    confidence: float
-    steps: list[float]
-    holdout: float
-    least_decisions: int
     least_seconds: float
     budget: float
-    patience: int
-    patience_seconds: float | None
     webhook: str | None
     unsent: int
     step: int
@@ -132,3 +131,27 @@ class Rollout(Struct, kw_only=True):
     not_before: float | None
     moves: list[RolloutMove]
     looks: list[RolloutLook]
+
+
+def _with_plan(name: str, base: type[Struct], *, asked: bool) -> type[Struct]:
+    """A struct with the settings of `RolloutPlan` too; those that are asked for have defaults."""
+    types = get_type_hints(RolloutPlan) | (BOUNDED if asked else {})
+    settings = [(each.name, types[each.name], *([each.default] if asked else [])) for each in fields(RolloutPlan)]
+    options: Any = {"module": __name__, "kw_only": True, "omit_defaults": asked}
+    return defstruct(name, settings, bases=(base,), namespace={"__doc__": base.__doc__}, **options)
+
+
+if TYPE_CHECKING:
+
+    class NewRollout(_NewRollout):
+        """The settings of the plan are not known to type checkers."""
+
+        def __init__(self, **settings: Any) -> None: ...
+
+    class Rollout(_Rollout):
+        """The settings of the plan are not known to type checkers."""
+
+        steps: Any
+else:
+    NewRollout = _with_plan("NewRollout", _NewRollout, asked=True)
+    Rollout = _with_plan("Rollout", _Rollout, asked=False)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+
+from manul.actions.kinds import KINDS
+from manul.outcomes import Combination
+
+if TYPE_CHECKING:
+    from manul.service.store.blocks import DecisionRow
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", examples=["heating"])]
 Id = Annotated[
@@ -46,20 +52,33 @@ Densities = Annotated[
 ]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveShare = Annotated[float, Meta(gt=0, le=1)]
-Combination = Literal["first", "last", "sum", "mean"]
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
     """A request body."""
 
 
-class Knob(Request, kw_only=True, omit_defaults=True):
-    """One of several knobs that is not any number of a range: numbers from `low` to `high` in equal steps, or `options`."""
+def _knob_fields() -> list[tuple[str, Any, None]]:
+    """The arguments of all registered kinds of knobs."""
+    types: dict[str, Any] = {"float": float | None, "int": int | None, "str": str | None}
+    hints = {key: kind.__init__.__annotations__[key] for kind in KINDS for key in [*kind.keys()]}
+    return [(key, types.get(hint, list[Option] | None), None) for key, hint in hints.items()]
 
-    low: float | None = None
-    high: float | None = None
-    step: float | None = None
-    options: list[Option] | None = None
+
+if TYPE_CHECKING:
+    Knob = Struct
+else:
+    Knob = defstruct(
+        "Knob",
+        _knob_fields(),
+        bases=(Request,),
+        namespace={
+            "__doc__": "One of several knobs that is not any number of a range: numbers from `low` to `high` in equal steps, or `options`."
+        },
+        module=__name__,
+        kw_only=True,
+        omit_defaults=True,
+    )
 
 
 Actions = Annotated[
@@ -142,12 +161,29 @@ class Decision(Struct, kw_only=True):
     densities: Densities | UnsetType = UNSET
     arm: Literal["learner", "baseline"] | UnsetType = UNSET
 
+    @classmethod
+    def of(cls, stored: DecisionRow) -> Decision:
+        """The answer to every request for a decision: a new field is added above and here, and nowhere else."""
+        assert stored.density is not None
+        return cls(
+            id=stored.public_id,
+            action=stored.action,
+            density=stored.density,
+            model=stored.model,
+            densities=UNSET if stored.densities is None else stored.densities,
+            arm=UNSET if stored.arm is None else stored.arm,
+        )
+
 
 class Decisions(Struct, kw_only=True):
+    """One decision per context, in order."""
+
     decisions: list[Decision]
 
 
 class Observed(Struct, kw_only=True):
+    """Confirms that an observation is stored."""
+
     id: str
 
 
@@ -160,6 +196,8 @@ class Loss(Struct, kw_only=True):
 
 
 class Losses(Struct, kw_only=True):
+    """One status per loss, in order."""
+
     losses: list[Loss]
 
 
@@ -199,10 +237,14 @@ class Deleted(Struct, kw_only=True):
 
 
 class Loops(Struct, kw_only=True):
+    """All loops, by name."""
+
     loops: list[Status]
 
 
 class Objection(Struct, kw_only=True):
+    """A reason not to trust an estimate."""
+
     severity: Literal["error", "warning"]
     title: str
     sentence: str
@@ -367,6 +409,8 @@ class PairView(Struct, kw_only=True):
 
 
 class Health(Struct, kw_only=True):
+    """The service is healthy."""
+
     status: Literal["ok"]
 
 
@@ -379,4 +423,6 @@ class ErrorBody(Struct, kw_only=True):
 
 
 class Error(Struct, kw_only=True):
+    """The body of every error response."""
+
     error: ErrorBody

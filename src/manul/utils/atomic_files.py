@@ -14,27 +14,13 @@ from manul.errors import FileError
 
 
 def write_whole(path: str | Path, content: bytes | str) -> None:
-    """Write a file atomically: the previous content stays until the new one is complete.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder, "note.txt"), "whole")
-    ...     [path.name for path in Path(folder).iterdir()]
-    ['note.txt']
-    """
+    """Write a file atomically: the previous content stays until the new one is complete."""
     with atomic_path(path) as partial:
         partial.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def write_csv(path: str | Path, names: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a table as CSV, atomically; numbers keep full precision.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_csv(Path(folder, "t.csv"), ["agent", "loss"], [["Auto", 0.5]])
-    ...     Path(folder, "t.csv").read_text().splitlines()
-    ['agent,loss', 'Auto,0.5']
-    """
+    """Write a table as CSV, atomically; numbers keep full precision."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([names, *rows])
     write_whole(path, text.getvalue())
@@ -44,9 +30,6 @@ def table_beside(path: str | Path, first_name: str) -> Path:
     """Where to write the table of a file: the same name with .csv, unless somebody else's table has that name.
 
     `first_name` is the name of the first column of our tables.
-
-    >>> table_beside("sales.manul", "candidate").name
-    'sales.csv'
     """
     table = Path(path).with_suffix(".csv")
     with suppress(OSError), table.open(encoding="utf-8", errors="replace") as lines:
@@ -71,11 +54,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 def partial_path(path: Path) -> Path:
-    """The path of a file while it is being written.
-
-    >>> partial_path(Path("run.csv")).name
-    'run.csv.partial'
-    """
+    """The path of a file while it is being written."""
     return path.with_name(path.name + ".partial")
 
 
@@ -99,13 +78,7 @@ def sync(path: Path) -> None:
 
 
 def writable_folder(folder: str | Path) -> Path:
-    """Return a folder after creating it if necessary and checking that it is writable.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writable_folder(Path(folder, "new")).is_dir()
-    True
-    """
+    """Return a folder after creating it if necessary and checking that it is writable."""
     out = Path(folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -117,11 +90,7 @@ def writable_folder(folder: str | Path) -> Path:
 
 
 def write_error(path: Path, error: OSError) -> FileError:
-    """The error for a file that cannot be written.
-
-    >>> write_error(Path("run.csv"), OSError(28, "No space left on device"))
-    FileError('Cannot write run.csv: No space left on device. Free some space or choose another folder.')
-    """
+    """The error for a file that cannot be written."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     advice = "Free some space or choose another folder." if full else "Choose another folder."
     return FileError(f"Cannot write {path}: {error.strerror}. {advice}")

@@ -14,41 +14,25 @@ _COLOUR = "#0072B2"
 
 
 def card(title: str, rows: Iterable[tuple[str, object]], picture: str = "") -> str:
-    """A title, a table of names and values, and a picture.
-
-    >>> card("Cats", [("leaves", 8)])
-    '<div><b>Cats</b><table><tr><th style="text-align:left">leaves</th><td style="text-align:left">8</td></tr></table></div>'
-    """
+    """A title, a table of names and values, and a picture."""
     cells = "".join(f"<tr>{_cell('th', name)}{_cell('td', value)}</tr>" for name, value in rows)
     return f"<div><b>{escape(title)}</b><table>{cells}</table>{picture}</div>"
 
 
 def table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A title and a table with one column per name.
-
-    >>> "<th style=\\"text-align:left\\">&lt;b&gt;</th>" in table("Log", ["<b>"], [[1]])
-    True
-    """
+    """A title and a table with one column per name."""
     head = "".join(_cell("th", name) for name in names)
     body = "".join(f"<tr>{''.join(_cell('td', value) for value in row)}</tr>" for row in rows)
     return f"<div><b>{escape(title)}</b><table><tr>{head}</tr>{body}</table></div>"
 
 
 def text_block(text: object) -> str:
-    """A text with its line breaks.
-
-    >>> text_block("a < b")
-    '<pre>a &lt; b</pre>'
-    """
+    """A text with its line breaks."""
     return f"<pre>{escape(str(text))}</pre>"
 
 
 def curve(across: npt.ArrayLike, up: npt.ArrayLike, *, filled: bool = False) -> str:
-    """A curve from zero or its lowest point up, with the ends of both axes, as SVG.
-
-    >>> curve([0, 1], [0.5, 0.25]).startswith("<svg")
-    True
-    """
+    """A curve from zero or its lowest point up, with the ends of both axes, as SVG."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (across, up))
     if len(x) > 2 * POINTS:
         picked = np.linspace(0, len(x) - 1, POINTS).astype(np.int64)

@@ -94,11 +94,7 @@ KINDS = Registry[Kind]("kind", "manul.agents", "manul.policies", suggestion="Aut
 
 
 def saveable(*examples: Callable[[int], Any]) -> Callable[[_Class], _Class]:
-    """Registers a class that has `from_saved(parameters, arrays)` under its own name; the checks try its examples.
-
-    >>> "Cats" in KINDS.names()
-    True
-    """
+    """Registers a class that has `from_saved(parameters, arrays)` under its own name; the checks try its examples."""
 
     def register(kind: _Class) -> _Class:
         KINDS.add(kind.__name__, Kind(kind.from_saved, hasattr(kind, "learn"), examples), module=kind.__module__)  # type: ignore[attr-defined]
@@ -108,11 +104,7 @@ def saveable(*examples: Callable[[int], Any]) -> Callable[[_Class], _Class]:
 
 
 def encode(kind: str, parameters: Parameters, arrays: Arrays, *, trained_on: RowSketch | None = None) -> bytes:
-    """The bytes of a file; `decode` is the inverse, without `trained_on`.
-
-    >>> decode(encode("Example", {"leaves": 4}, {}))
-    ('Example', {'leaves': 4}, {})
-    """
+    """The bytes of a file; `decode` is the inverse, without `trained_on`."""
     from safetensors.numpy import save
 
     header = {"format": str(FORMAT), "kind": kind, "parameters": json.dumps(parameters, sort_keys=True)}
@@ -123,7 +115,7 @@ def encode(kind: str, parameters: Parameters, arrays: Arrays, *, trained_on: Row
 
 
 def decode(data: bytes, *, name: str = "file") -> Contents:
-    """The contents of a file given as bytes; see `encode` for an example."""
+    """The contents of a file given as bytes."""
     return _decode(data, name)[0]
 
 
@@ -140,21 +132,12 @@ def _decode(data: bytes, name: str) -> tuple[Contents, RowSketch | None]:
 def write(
     path: str | Path, kind: str, parameters: Parameters, arrays: Arrays, *, trained_on: RowSketch | None = None
 ) -> None:
-    """Write a file atomically.
-
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> target = pathlib.Path(folder.name, "a.manul")
-    >>> write(target, "Example", {"leaves": 4}, {"weights": np.zeros(3)})
-    >>> read(target)[1]
-    {'leaves': 4}
-    >>> folder.cleanup()
-    """
+    """Write a file atomically."""
     write_whole(path, encode(kind, parameters, arrays, trained_on=trained_on))
 
 
 def read(path: str | Path) -> Contents:
-    """The contents of a file; see `write` for an example."""
+    """The contents of a file."""
     return _read(path)[0]
 
 
@@ -200,11 +183,7 @@ def loads(data: bytes, *, name: str = "file") -> Any:
 
 
 def trained_on(saveable: object) -> RowSketch | None:
-    """The sketch of the rows that an agent or policy was trained on, if it is known.
-
-    >>> import manul
-    >>> trained_on(manul.Auto())
-    """
+    """The sketch of the rows that an agent or policy was trained on, if it is known."""
     return saveable.trained_on if isinstance(saveable, FileMixin) else None
 
 
@@ -216,12 +195,7 @@ def _restored(contents: Contents, trained_on: RowSketch | None, name: str) -> An
 
 
 def contents(saveable: Saveable) -> Contents:
-    """The contents of the file of an object, for use inside another file; `restore` is the inverse.
-
-    >>> import manul
-    >>> restore(*contents(manul.Auto(seed=7)))
-    Auto(actions=(0.0, 1.0), epsilon='auto', losses=(0.0, 1.0), seed=7)
-    """
+    """The contents of the file of an object, for use inside another file; `restore` is the inverse."""
     if isinstance(saveable, HasContents):
         kind, parameters, arrays = saveable.contents()
         return kind, json.loads(json.dumps(parameters, sort_keys=True)), arrays
@@ -233,7 +207,7 @@ def contents(saveable: Saveable) -> Contents:
 
 
 def restore(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "file") -> Any:
-    """The object with these contents; see `contents` for an example."""
+    """The object with these contents."""
     known = KINDS.find(kind)
     if known is None:
         known_kinds = ", ".join(KINDS.names())
@@ -247,20 +221,12 @@ def restore(kind: str, parameters: Parameters, arrays: Arrays, *, name: str = "f
 
 
 def mismatch_error(name: str = "file") -> FileError:
-    """The error for a file whose settings and arrays contradict each other.
-
-    >>> mismatch_error()
-    FileError('file is damaged: the arrays do not match the settings.')
-    """
+    """The error for a file whose settings and arrays contradict each other."""
     return FileError(f"{name} is damaged: the arrays do not match the settings.")
 
 
 def vectors(arrays: Arrays, **expected: tuple[str, int | None]) -> list[npt.NDArray[Any]]:
-    """The arrays of a file, checked to be exactly the expected vectors by name, type and size (None is any).
-
-    >>> vectors({"rounds": np.zeros(1)}, rounds=("f8", 1))
-    [array([0.])]
-    """
+    """The arrays of a file, checked to be exactly the expected vectors by name, type and size (None is any)."""
     if arrays.keys() != expected.keys():
         raise mismatch_error()
     for name, (dtype, size) in expected.items():
@@ -284,11 +250,7 @@ def split_by_prefix(arrays: Arrays) -> dict[str, Arrays]:
 
 
 def check_width(width: object) -> int:
-    """Check the width of contexts that a file declares.
-
-    >>> check_width(20)
-    20
-    """
+    """Check the width of contexts that a file declares."""
     if not isinstance(width, int) or isinstance(width, bool) or not 0 <= width < 2**32:
         raise FileError(f"width must be a whole number in [0, 2^32), got {width!r:.60}.", "width")
     return width

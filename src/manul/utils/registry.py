@@ -115,10 +115,7 @@ def import_plugins() -> None:
 
 
 def import_plugin(plugin: str) -> None:
-    """Import a module by its name or a Python file by its path, unless it is already imported.
-
-    >>> import_plugin("json")
-    """
+    """Import a module by its name or a Python file by its path, unless it is already imported."""
     path = Path(plugin).resolve()
     try:
         if path.suffix != ".py":

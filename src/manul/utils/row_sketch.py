@@ -39,11 +39,7 @@ class RowSketch:
 
     @cached_property
     def text(self) -> str:
-        """The sketch as text; `from_text` is the inverse.
-
-        >>> RowSketch.from_text(RowSketch(np.arange(3, dtype=np.uint64), 7, 0.0, contexts=True).text).hashes
-        array([0, 1, 2], dtype=uint64)
-        """
+        """The sketch as text; `from_text` is the inverse."""
         values = {"limit": str(self.limit), "repeated": self.repeated, "contexts": self.contexts}
         encoded = base64.b64encode(self.hashes.astype("<u8").tobytes()).decode()
         return json.dumps({"hashes": encoded, **values}, sort_keys=True)

@@ -20,19 +20,14 @@ INSTALL = "Install it: pip install 'manul[sklearn]'."
 
 
 def dump_objects(objects: list[Any], kind: str, remedy: str) -> npt.NDArray[np.uint8]:
-    """Serialize fitted objects; `remedy` is the advice for types that skops does not trust.
-
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> load_objects(dump_objects([StandardScaler()], "transformer", "Try another."), "transformer", method="transform")
-    [StandardScaler()]
-    """
+    """Serialize fitted objects; `remedy` is the advice for types that skops does not trust."""
     data: bytes = _skops().dumps(objects)
     _reject_untrusted(data, f"Cannot save this {kind}: it", remedy)
     return np.frombuffer(data, dtype=np.uint8)
 
 
 def load_objects(data: npt.NDArray[np.uint8], kind: str, *, method: str) -> list[Any]:
-    """The serialized objects, all of which have the method; see `dump_objects` for an example."""
+    """The serialized objects, all of which have the method."""
     raw = data.tobytes()
     try:
         _reject_compressed(raw, kind)

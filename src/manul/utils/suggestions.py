@@ -24,11 +24,7 @@ def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def missing_file(path: str | Path) -> FileError:
-    """Return the error for a missing file, with the closest name in the same folder.
-
-    >>> missing_file("run.parquet")
-    FileError('run.parquet: no such file.')
-    """
+    """Return the error for a missing file, with the closest name in the same folder."""
     target = Path(path)
     siblings = sorted(file.name for file in target.parent.iterdir() if file.is_file()) if target.parent.is_dir() else []
     close = get_close_matches(target.name, siblings, n=1)

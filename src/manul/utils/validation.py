@@ -52,14 +52,7 @@ def _as_float(value: Any) -> float:
 
 
 def check_whole_number(name: str, value: Any, low: int, high: int | None, remedy: str) -> int:
-    """Check that a number is whole and from low to high; None is no upper limit.
-
-    >>> check_whole_number("bins", 16, 2, 256, "Try 16.")
-    16
-    >>> check_whole_number("rounds", 0.5, 1, None, "Try 1000.")
-    Traceback (most recent call last):
-    manul.errors.ParameterError: rounds must be a whole number of at least 1, got 0.5. Try 1000.
-    """
+    """Check that a number is whole and from low to high; None is no upper limit."""
     fits = isinstance(value, int) and not isinstance(value, bool)
     if not (fits and low <= value and (high is None or value <= high)):
         rule = f"of at least {low}" if high is None else f"from {low} to {high}"
@@ -82,11 +75,7 @@ def check_choice(name: str, value: object, allowed: Iterable[str], remedy: str |
 
 
 def check_range(name: str, value: tuple[float, float]) -> tuple[float, float]:
-    """Check that a range is two finite numbers, the first below the second.
-
-    >>> check_range("actions", (0, 32))
-    (0.0, 32.0)
-    """
+    """Check that a range is two finite numbers, the first below the second."""
     try:
         low, high = (float(end) for end in value)
     except (TypeError, ValueError, OverflowError):
@@ -97,12 +86,7 @@ def check_range(name: str, value: tuple[float, float]) -> tuple[float, float]:
 
 
 def check_bandwidth(bandwidth: float, actions: Actions) -> float:
-    """Check a bandwidth, in action units, against the range of actions.
-
-    >>> from manul.actions.ranges import Actions
-    >>> check_bandwidth(2, Actions(0.0, 32.0))
-    2.0
-    """
+    """Check a bandwidth, in action units, against the range of actions."""
     advice = f"It is at most half the range of actions. Try {actions.span / 16:g}."
     if isinstance(bandwidth, int | float) and 0 < bandwidth < actions.least_bandwidth:
         limit = f"{actions.least_bandwidth:.2g}, the precision of numbers in the range of actions"
@@ -111,20 +95,11 @@ def check_bandwidth(bandwidth: float, actions: Actions) -> float:
 
 
 def check_epsilon(epsilon: float) -> float:
-    """Check the share of uniform exploration.
-
-    >>> check_epsilon(0.05)
-    0.05
-    """
     return check_number("epsilon", epsilon, 0, 1, "Try 0.05.")
 
 
 def check_leaves(leaves: int) -> int:
-    """Check the number of leaves of a complete binary tree, whose depth is `leaves.bit_length() - 1`.
-
-    >>> check_leaves(1024)
-    1024
-    """
+    """Check the number of leaves of a complete binary tree, whose depth is `leaves.bit_length() - 1`."""
     whole = isinstance(leaves, int) and not isinstance(leaves, bool)
     if not (whole and 2 <= leaves <= 2**24 and leaves & (leaves - 1) == 0):
         positive = isinstance(leaves, int | float) and leaves > 0
@@ -134,55 +109,32 @@ def check_leaves(leaves: int) -> int:
 
 
 def check_half_life(half_life: float | None) -> float | None:
-    """Check the number of rounds after which old evidence counts half; None is no forgetting.
-
-    >>> check_half_life(5000)
-    5000.0
-    """
+    """Check the number of rounds after which old evidence counts half; None is no forgetting."""
     advice = "Try 10000, or None for no forgetting."
     return None if half_life is None else check_number("half_life", half_life, 1, math.inf, advice, ends="[)")
 
 
 def check_seed(seed: int) -> int:
-    """Check that a seed fits into 64 bits.
-
-    >>> check_seed(7)
-    7
-    """
     if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**64):
         raise ParameterError(f"seed must be an integer in [0, 2^64), got {seed!r}. Try 0.", "seed")
     return seed
 
 
 def check_workers(name: str, count: int | None) -> int:
-    """Check a number of threads or processes; None is one per processor.
-
-    >>> check_workers("threads", 2)
-    2
-    """
+    """Check a number of threads or processes; None is one per processor."""
     if count is None:
         return os.cpu_count() or 1
     return check_whole_number(name, count, 1, None, "Omit it to use all processors.")
 
 
 def check_has_rows(count: int) -> None:
-    """Reject a log without rows.
-
-    >>> check_has_rows(0)
-    Traceback (most recent call last):
-    manul.errors.InputError: log has no rows.
-    """
+    """Reject a log without rows."""
     if not count:
         raise InputError("log has no rows.", "log")
 
 
 def check_shape(name: str, values: Floats, *shape: int) -> None:
-    """Check that an array has one row per context.
-
-    >>> check_shape("targets", np.ones(3), 2)
-    Traceback (most recent call last):
-    manul.errors.InputError: targets must have one number for each of the 2 contexts, got shape (3,).
-    """
+    """Check that an array has one row per context."""
     if values.shape != shape:
         entry = "one number" if len(shape) == 1 else "one (low, high)"
         rule = f"{entry} for each of the {shape[0]} contexts"
@@ -190,59 +142,21 @@ def check_shape(name: str, values: Floats, *shape: int) -> None:
 
 
 def check_finite(name: str, values: Floats) -> None:
-    """Reject NaN and infinity.
-
-    >>> check_finite("targets", np.ones(2))
-    """
+    """Reject NaN and infinity."""
     if not np.isfinite(values).all():
         raise InputError(f"{name} must be finite numbers, got NaN or infinity. Remove those rows.", name)
 
 
-def check_outcomes(
-    actions: Floats,
-    densities: Floats,
-    losses: Floats,
-    lows: Floats,
-    highs: Floats,
-    *,
-    loss_range: tuple[float, float],
-    rewards: bool = False,
-    logged: bool = False,
-) -> None:
-    """Check that actions and losses are in their ranges and that densities are usable.
-
-    With `rewards`, the losses are negative rewards, and errors speak of rewards; with `logged`, they advise on a log.
-
-    >>> one = np.ones(1)
-    >>> check_outcomes(0.5 * one, one, 0.25 * one, 0 * one, one, loss_range=(0.0, 1.0))
-    """
+def check_taken(actions: Floats, densities: Floats, lows: Floats, highs: Floats, *, logged: bool = False) -> None:
+    """Check that actions are in their ranges and that densities are usable; with `logged`, errors advise on a log."""
     inside = f"in [{lows.flat[0]:g}, {highs.flat[0]:g}]"
     declare, log = (range_advice("actions"), LOG_DENSITIES) if logged else (AS_DECIDED, AS_DECIDED)
     reject(~are_within(actions, lows, highs), actions, "action", inside, declare)
     reject(~usable_densities(densities), densities, "density", USABLE, log)
-    check_losses(losses, loss_range, rewards=rewards)
 
 
-def check_losses(losses: Floats, loss_range: tuple[float, float], first_row: int = 0, *, rewards: bool = False) -> None:
-    """Check that losses are in their declared range, or finite if the range is infinite.
-
-    >>> check_losses(np.ones(1), (0.0, 1.0))
-    >>> check_losses(np.array([np.nan]), (0.0, 1.0))
-    Traceback (most recent call last):
-    manul.errors.InputError: loss is NaN (not a number); leave out decisions whose loss is not known.
-    """
-    name, (low, high), values = "loss", loss_range, losses
-    if rewards:
-        name, low, high, values = "reward", 0.0 - high, 0.0 - low, 0.0 - losses
-    _reject_nan(values, name, first_row)
-    if math.isinf(low):
-        reject(~np.isfinite(values), values, name, "finite", "Limit or leave out infinite values.", first_row)
-    else:
-        plural = "rewards" if rewards else "losses"
-        reject(~are_within(values, low, high), values, name, f"in [{low:g}, {high:g}]", range_advice(plural), first_row)
-
-
-def _reject_nan(values: Floats, name: str, first_row: int) -> None:
+def reject_nan(values: Floats, name: str, first_row: int) -> None:
+    """Raise an error for the first missing value."""
     missing = np.isnan(values)
     if missing.any():
         row = "" if len(values) == 1 else f" in row {first_row + int(np.argmax(missing))}"
@@ -250,48 +164,27 @@ def _reject_nan(values: Floats, name: str, first_row: int) -> None:
 
 
 def range_advice(name: str) -> str:
-    """The advice for values outside a range.
-
-    >>> range_advice("losses")
-    'Declare the range with losses=(low, high).'
-    """
+    """The advice for values outside a range."""
     return f"Declare the range with {name}=(low, high)."
 
 
 def are_within(values: Floats, low: float | Floats, high: float | Floats) -> Flags:
-    """Flag the values inside a range; NaN is outside.
-
-    >>> are_within(np.array([0.5, 2.0, np.nan]), 0.0, 1.0)
-    array([ True, False, False])
-    """
-    flags: Flags = (values >= low) & (values <= high)
-    return flags
+    """Flag the values inside a range; NaN is outside."""
+    return (values >= low) & (values <= high)
 
 
 def are_densities(values: Floats) -> Flags:
-    """Flag the values that are above 0 and finite.
-
-    >>> are_densities(np.array([0.0, 0.24, np.inf]))
-    array([False,  True, False])
-    """
-    flags: Flags = (values > 0) & np.isfinite(values)
-    return flags
+    """Flag the values that are above 0 and finite."""
+    return (values > 0) & np.isfinite(values)
 
 
 def usable_densities(densities: Floats) -> Flags:
-    """Flag the densities that importance weights can be computed from.
-
-    >>> usable_densities(np.array([0.0, 0.24, np.inf]))
-    array([False,  True, False])
-    """
+    """Flag the densities that importance weights can be computed from."""
     return are_within(densities, LEAST_DENSITY, LARGEST_DENSITY)
 
 
 def reject(bad: Flags, values: Floats, name: str, rule: str, remedy: str, first_row: int = 0) -> None:
-    """Raise an error for the first bad value; rows count from `first_row`.
-
-    >>> reject(np.array([False]), np.ones(1), "loss", "in [0, 1]", "Declare it.")
-    """
+    """Raise an error for the first bad value; rows count from `first_row`."""
     if bad.any():
         first = int(np.argmax(bad))
         row = "" if len(values) == 1 else f" in row {first_row + first}"

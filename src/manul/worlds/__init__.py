@@ -17,11 +17,12 @@ from manul.worlds.hard_worlds import (
 from manul.worlds.regression import Regression
 from manul.worlds.reward_worlds import RewardWorld, bidding, dosing, pricing
 from manul.worlds.synthetic import Linear, ds, linear
-from manul.worlds.world import ScaledWorld, World
+from manul.worlds.world import NarrowedWorld, ScaledWorld, World
 
 __all__ = [
     "Curves",
     "Linear",
+    "NarrowedWorld",
     "Regression",
     "RewardWorld",
     "ScaledWorld",

@@ -38,8 +38,8 @@ class Curves:
         self.contexts = conversion.matrix(contexts)
         self.positions, self.values = _floats(positions), _floats(values)
         self.expected = self.values if expected is None else _floats(expected)
-        for name in ("positions", "values", "expected"):
-            self._check_knots(name)
+        for name, array in {"positions": self.positions, "values": self.values, "expected": self.expected}.items():
+            self._check_knots(name, array)
         if (np.diff(self.positions) < 0).any() or self.positions[:, 0].any() or (self.positions[:, -1] != 1).any():
             raise InputError("positions must ascend from 0 to 1 in every round.", "positions")
         self.lows = None if lows is None else _floats(lows)
@@ -96,8 +96,7 @@ class Curves:
         highs = np.ones(len(self)) if self.highs is None else self.highs
         return known.Expected(self.positions, self.expected, lows, highs)
 
-    def _check_knots(self, name: str) -> None:
-        array = getattr(self, name)
+    def _check_knots(self, name: str, array: Floats) -> None:
         if array.ndim != 2 or array.shape != self.positions.shape or len(array) != len(self) or array.shape[1] < 2:
             raise InputError(
                 f"{name} must have one row per context, {len(self)}, and at least two columns, got shape {array.shape}.",
@@ -126,5 +125,4 @@ def _floats(values: npt.ArrayLike) -> Floats:
 
 def _scale(shares: Floats, low: float, high: float) -> Floats:
     # Rounding must not move the end of a range beyond the end of the actions.
-    scaled: Floats = np.minimum(low + shares * (high - low), high)
-    return scaled
+    return np.minimum(low + shares * (high - low), high)

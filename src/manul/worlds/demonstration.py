@@ -28,11 +28,7 @@ MOST_ROUNDS = 10_000_000
 
 
 def house(*, rounds: int, seed: int = 0) -> Regression:
-    """Moments of a year in a house: outdoor °C, wind in m/s, sunshine and people at home; the targets are in °C.
-
-    >>> house(rounds=3).contexts.shape
-    (3, 4)
-    """
+    """Moments of a year in a house: outdoor °C, wind in m/s, sunshine and people at home; the targets are in °C."""
     check_whole_number("rounds", rounds, 1, MOST_ROUNDS, "Try 100000.")
     rng = np.random.default_rng(check_seed(seed))
     season, hour = rng.uniform(0, 2 * np.pi, rounds), rng.uniform(0, 24, rounds)
@@ -79,13 +75,7 @@ class Demonstration:
 
 
 def demonstrate(folder: str | Path, *, rounds: int = 100_000, seed: int = 0, progress: bool = False) -> Demonstration:
-    """Run three agents on the simulated house, and plot their losses and the policy of the first one.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [picture.name for picture in demonstrate(folder, rounds=500).pictures]
-    ['loss.png', 'policy.png']
-    """
+    """Run three agents on the simulated house, and plot their losses and the policy of the first one."""
     from manul import plotting as plots
 
     world, out = house(rounds=rounds, seed=seed), writable_folder(folder)

@@ -37,8 +37,7 @@ def valleys(
     """
     check_whole_number("valleys", valleys, 2, 64, "Try 4.")
     check_choice("dependency", dependency, ("linear", "crossed"))
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
-    contexts = _contexts(rng, rounds, width)
+    rng, contexts = _start(rounds, width, seed)
     share = normal_share(_score(rng, contexts)) if dependency == "linear" else _crossed_share(contexts)
     deep = np.minimum((share * valleys).astype(np.int64), valleys - 1)
     positions = np.arange(2 * valleys + 1) / (2 * valleys)
@@ -55,8 +54,7 @@ def cliff(*, rounds: int, width: int = 2, steep: bool = False, seed: int = 0) ->
     >>> cliff(rounds=3).losses([0.0, 0.0, 1.0], actions=(0.0, 1.0)).round(1)
     array([0.9, 0.9, 1. ])
     """
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
-    contexts = _contexts(rng, rounds, width)
+    rng, contexts = _start(rounds, width, seed)
     edge = np.where(_score(rng, contexts) < 0, 0.25, 0.4)
     if steep:
         return _add_noise(
@@ -72,8 +70,7 @@ def smooth(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     >>> world.optimum(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/64, epsilon=0.0) < 1e-12
     True
     """
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
-    contexts = _contexts(rng, rounds, width)
+    rng, contexts = _start(rounds, width, seed)
     middle = 0.2 + 0.6 * normal_share(_score(rng, contexts))
     left, right = np.maximum(middle - 0.2, 0), np.minimum(middle + 0.2, 1)
     values = _columns(0.25 + 0.8 * left, 0.25, 0.25, 0.25 + 0.8 * (1 - right))
@@ -87,8 +84,7 @@ def ranges(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     >>> bool((world.highs - world.lows >= 0.3).all()), bool((world.highs - world.lows < 0.5).any())
     (True, True)
     """
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
-    contexts = _contexts(rng, rounds, width)
+    rng, contexts = _start(rounds, width, seed)
     best, low, reach = (normal_share(_score(rng, contexts)) for _ in range(3))
     lows = 0.4 * low
     highs = lows + 0.3 + 0.3 * reach
@@ -108,8 +104,7 @@ def drift(*, rounds: int, width: int = 5, jump: Literal["turned", "opposite"] = 
     True
     """
     check_choice("jump", jump, ("turned", "opposite"))
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
-    contexts = _contexts(rng, rounds, width)
+    rng, contexts = _start(rounds, width, seed)
     best = normal_share(_score(rng, contexts))
     after = normal_share(_score(rng, contexts)) if jump == "turned" else (best + 0.5) % 1
     best[rounds // 2 :] = after[rounds // 2 :]
@@ -124,9 +119,8 @@ def turning(*, rounds: int, width: int = 5, period: int = 50_000, seed: int = 0)
     1.0
     """
     check_whole_number("period", period, 2, None, "Try 50000.")
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
+    rng, contexts = _start(rounds, width, seed)
     check_whole_number("width", width, 2, None, "Try 5.")
-    contexts = _contexts(rng, rounds, width)
     plane, _ = np.linalg.qr(rng.standard_normal((width, 2)))
     angle = 2 * np.pi * np.arange(rounds) / period
     score = (contexts @ plane * _columns(np.cos(angle), np.sin(angle))).sum(axis=1)
@@ -141,8 +135,7 @@ def season(*, rounds: int, width: int = 5, period: int = 10_000, seed: int = 0) 
     (0.7, 0.3)
     """
     check_whole_number("period", period, 2, None, "Try 10000.")
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
-    contexts = _contexts(rng, rounds, width)
+    rng, contexts = _start(rounds, width, seed)
     shift = 0.25 * np.sin(2 * np.pi * np.arange(rounds) / period)
     return _add_noise(rng, contexts, *_valley(0.25 + 0.5 * normal_share(_score(rng, contexts)) + shift))
 
@@ -153,8 +146,7 @@ def far_valley(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     >>> far_valley(rounds=4).expected.min(axis=1)
     array([0.3, 0.3, 0.1, 0.1])
     """
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
-    contexts = _contexts(rng, rounds, width)
+    rng, contexts = _start(rounds, width, seed)
     near = 0.1 + 0.1 * normal_share(_score(rng, contexts))
     far = 0.65 + 0.15 * normal_share(_score(rng, contexts))
     depth = np.where(np.arange(rounds) < rounds // 2, 0.7, 0.1)
@@ -169,8 +161,7 @@ def noise(*, rounds: int, width: int = 5, seed: int = 0) -> Curves:
     >>> abs(world.best_constant(bandwidth=1/8, epsilon=0.0) - world.optimum(bandwidth=1/8, epsilon=0.0)) < 1e-6
     True
     """
-    rng = random_generator(rounds=rounds, width=width, seed=seed)
-    contexts = _contexts(rng, rounds, width)
+    rng, contexts = _start(rounds, width, seed)
     return _add_noise(rng, contexts, *_valley(np.full(rounds, rng.uniform(0.2, 0.8))))
 
 
@@ -192,9 +183,11 @@ def realizable(*, rounds: int, best: Within = (0.0, 1.0), seed: int = 0) -> Curv
     return _add_noise(rng, share[:, np.newaxis].astype(np.float32), *_valley(low + (high - low) * share))
 
 
-def _contexts(rng: np.random.Generator, rounds: int, width: int) -> Floats:
+def _start(rounds: int, width: int, seed: int) -> tuple[np.random.Generator, Floats]:
+    """The random generator of a world, and its contexts."""
+    rng = random_generator(rounds=rounds, width=width, seed=seed)
     # The losses are computed from exactly the numbers that the agent sees.
-    return rng.standard_normal((rounds, width)).astype(np.float32).astype(np.float64)
+    return rng, rng.standard_normal((rounds, width)).astype(np.float32).astype(np.float64)
 
 
 def _score(rng: np.random.Generator, contexts: Floats) -> Floats:
@@ -206,8 +199,7 @@ def _score(rng: np.random.Generator, contexts: Floats) -> Floats:
 
 def _crossed_share(contexts: Floats) -> Floats:
     """The angle of the first and the last feature as a share of half a turn, so opposite quadrants are equal."""
-    share: Floats = np.arctan2(contexts[:, 0], contexts[:, -1]) / np.pi % 1
-    return share
+    return np.arctan2(contexts[:, 0], contexts[:, -1]) / np.pi % 1
 
 
 def _valley(best: Floats) -> tuple[Floats, Floats]:

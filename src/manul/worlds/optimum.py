@@ -21,12 +21,7 @@ COARSE, FINE = 129, 65  # points of the two searches for the best constant
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The expected loss of each round, given by knots, one row per round, between the lows and the highs.
-
-    >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
-    >>> valley.windows(np.array([0.5]), 0.25)
-    array([0.125])
-    """
+    """The expected loss of each round, given by knots, one row per round, between the lows and the highs."""
 
     positions: Floats
     values: Floats
@@ -34,19 +29,16 @@ class Expected:
     highs: Floats
 
     def rows(self, chosen: slice) -> Expected:
-        """Select rounds."""
         return Expected(self.positions[chosen], self.values[chosen], self.lows[chosen], self.highs[chosen])
 
     def windows(self, centres: Floats, bandwidth: float) -> Floats:
         """The mean of each round's loss over the window around its centre; one centre or several per round."""
         area = self._area(centres + bandwidth) - self._area(centres - bandwidth)
-        mean: Floats = area / (2 * bandwidth)
-        return mean
+        return area / (2 * bandwidth)
 
     def whole(self) -> Floats:
         """The mean of each round's loss over all its actions: the loss of exploration."""
-        mean: Floats = (self._area(self.highs) - self._area(self.lows)) / (self.highs - self.lows)
-        return mean
+        return (self._area(self.highs) - self._area(self.lows)) / (self.highs - self.lows)
 
     def best(self, bandwidth: float) -> Floats:
         """The lowest loss of a window inside the range of each round."""
@@ -81,23 +73,13 @@ class Expected:
 
 
 def optimum(expected: Expected, *, bandwidth: float, epsilon: float) -> float:
-    """The mean loss of the best window of every round, with exploration.
-
-    >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
-    >>> optimum(valley, bandwidth=0.25, epsilon=0.0)
-    0.125
-    """
+    """The mean loss of the best window of every round, with exploration."""
     check_settings(expected, bandwidth, epsilon)
     return _mean(expected, lambda rows: mix(rows.best(bandwidth), rows.whole(), epsilon))
 
 
 def best_constant(expected: Expected, *, bandwidth: float, epsilon: float) -> float:
-    """The mean loss of the best constant centre, clipped to the range of each round, accurate to 1/4096 of the range.
-
-    >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
-    >>> best_constant(valley, bandwidth=0.25, epsilon=0.0)
-    0.125
-    """
+    """The mean loss of the best constant centre, clipped to the range of each round, accurate to 1/4096 of the range."""
     check_settings(expected, bandwidth, epsilon)
     area = _mean_area(expected)
 
@@ -113,11 +95,7 @@ def best_constant(expected: Expected, *, bandwidth: float, epsilon: float) -> fl
 
 
 def minimise(loss: Callable[[float], float], bandwidth: float) -> float:
-    """Minimise a function of the centre: a coarse search over the actions (0, 1), then a fine one.
-
-    >>> minimise(lambda centre: abs(centre - 0.5), bandwidth=0.125)
-    0.0
-    """
+    """Minimise a function of the centre: a coarse search over the actions (0, 1), then a fine one."""
     low, high = bandwidth, 1 - bandwidth
     for points in (COARSE, FINE):
         centres = np.linspace(low, high, points)
@@ -128,20 +106,12 @@ def minimise(loss: Callable[[float], float], bandwidth: float) -> float:
 
 
 def mix(policy: Floats, whole: Floats, epsilon: float) -> Floats:
-    """Mix the loss of the policy with that of uniform exploration.
-
-    >>> float(mix(np.array(0.0), np.array(0.5), 0.5))
-    0.25
-    """
+    """Mix the loss of the policy with that of uniform exploration."""
     return (1 - epsilon) * policy + epsilon * whole
 
 
 def check_settings(expected: Expected, bandwidth: float, epsilon: float) -> None:
-    """Raise an error if no agent could use these settings.
-
-    >>> valley = Expected(np.array([[0.0, 0.5, 1.0]]), np.array([[0.5, 0.0, 0.5]]), np.zeros(1), np.ones(1))
-    >>> check_settings(valley, 0.25, 0.05)
-    """
+    """Raise an error if no agent could use these settings."""
     check_bandwidth(bandwidth, Actions(0.0, 1.0))
     check_epsilon(epsilon)
     narrowest = float((expected.highs - expected.lows).min())
@@ -176,8 +146,7 @@ def _mean_area(expected: Expected) -> Callable[[float], float]:
 
 
 def _clip_centre(expected: Expected, centre: float, bandwidth: float) -> Floats:
-    centres: Floats = np.maximum(np.minimum(centre, expected.highs - bandwidth), expected.lows + bandwidth)
-    return centres
+    return np.maximum(np.minimum(centre, expected.highs - bandwidth), expected.lows + bandwidth)
 
 
 def _mean(expected: Expected, measure: Callable[[Expected], Floats]) -> float:

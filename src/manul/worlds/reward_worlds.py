@@ -150,8 +150,7 @@ def bidding(*, rounds: int, width: int = 5, seed: int = 0) -> RewardWorld:
 
     def mean_rewards(bids: Floats) -> Floats:
         chance = 1 / (1 + (median_bid / np.maximum(bids, 1e-9)) ** 5)
-        rewards: Floats = (mean_value - bids) * chance
-        return rewards
+        return (mean_value - bids) * chance
 
     return RewardWorld(contexts=contexts, actions=(0.0, 40.0), reward=reward, mean_rewards=mean_rewards)
 
@@ -159,10 +158,8 @@ def bidding(*, rounds: int, width: int = 5, seed: int = 0) -> RewardWorld:
 def _score(rng: np.random.Generator, contexts: Contexts) -> Floats:
     """Project the contexts on a random direction; the result is standard normal."""
     direction = rng.standard_normal(contexts.shape[1])
-    score: Floats = contexts.astype(np.float64) @ (direction / np.linalg.norm(direction))
-    return score
+    return contexts.astype(np.float64) @ (direction / np.linalg.norm(direction))
 
 
 def _logistic(values: Floats) -> Floats:
-    share: Floats = 0.5 * (1 + np.tanh(values / 2))
-    return share
+    return 0.5 * (1 + np.tanh(values / 2))

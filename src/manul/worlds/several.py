@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Choice, KnobAction, KnobValue, Stepped
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.knob import KnobValue
+from manul.actions.kinds.stepped import Stepped
 from manul.contexts import conversion
 from manul.utils.validation import Floats, check_shape, check_whole_number
 from manul.worlds.synthetic import normal_share, random_generator
@@ -50,7 +52,7 @@ class Several:
     def __len__(self) -> int:
         return len(self.contexts)
 
-    def loss(self, number: int, action: KnobAction) -> float:
+    def loss(self, number: int, action: Mapping[str, KnobValue]) -> float:
         """The loss of an action in a round; rounds are numbered from 0.
 
         >>> world = separable(rounds=3, knobs=2)
@@ -76,8 +78,7 @@ class Several:
 
     def regrets(self, actions: Columns) -> Floats:
         """How much more each round's action is expected to lose than the best one."""
-        regrets: Floats = self.expected_losses(actions) - self.expected_losses(self.best)
-        return regrets
+        return self.expected_losses(actions) - self.expected_losses(self.best)
 
     def best_action(self, number: int) -> dict[str, KnobValue]:
         """The best action of a round.
@@ -100,7 +101,8 @@ def separable(*, rounds: int, knobs: int, steps: int | None = None, width: int =
     scale = 1.0 if steps is None else float(steps)
 
     def expected(numbers: Numbers, columns: Columns) -> Floats:
-        return _above_floor(0.8 * np.abs(_stack(columns) / scale - start.targets[numbers]).mean(axis=1))
+        losses: Floats = FLOOR + 0.8 * np.abs(_stack(columns) / scale - start.targets[numbers]).mean(axis=1)
+        return losses
 
     best = start.targets if steps is None else np.round(start.targets * scale)
     return start.world(expected, best, knob=(0.0, 1.0) if steps is None else Stepped(0, steps, 1))
@@ -116,7 +118,8 @@ def bowl(*, rounds: int, knobs: int, width: int = 20, seed: int = 0) -> Several:
 
     def expected(numbers: Numbers, columns: Columns) -> Floats:
         off = _stack(columns) - start.targets[numbers]
-        return _above_floor(0.4 * ((off + 0.5 * np.roll(off, -1, axis=1)) ** 2).mean(axis=1))
+        losses: Floats = FLOOR + 0.4 * ((off + 0.5 * np.roll(off, -1, axis=1)) ** 2).mean(axis=1)
+        return losses
 
     return start.world(expected, start.targets)
 
@@ -135,7 +138,8 @@ def ridge(*, rounds: int, knobs: int, width: int = 20, seed: int = 0) -> Several
     def expected(numbers: Numbers, columns: Columns) -> Floats:
         off = _stack(columns) - start.targets[numbers]
         across = np.minimum(1.0, np.abs(off.sum(axis=1)))
-        return _above_floor(0.6 * across + 0.2 * np.abs(off).mean(axis=1))
+        losses: Floats = FLOOR + (0.6 * across + 0.2 * np.abs(off).mean(axis=1))
+        return losses
 
     return start.world(expected, start.targets)
 
@@ -156,7 +160,8 @@ def valleys(*, rounds: int, knobs: int, valleys: int = 3, width: int = 20, seed:
         off = _stack(columns)[:, None, :] - places[None, :, :]
         distances = np.sqrt((off**2).mean(axis=2))
         depths = np.where(np.arange(valleys) == deep[numbers][:, None], 0.0, 0.4)
-        return _above_floor(np.minimum(0.8, (depths + 1.6 * distances).min(axis=1)))
+        losses: Floats = FLOOR + np.minimum(0.8, (depths + 1.6 * distances).min(axis=1))
+        return losses
 
     return start.world(expected, places[deep])
 
@@ -174,7 +179,8 @@ def cliff(*, rounds: int, knobs: int, width: int = 20, seed: int = 0) -> Several
 
     def expected(numbers: Numbers, columns: Columns) -> Floats:
         below = edges[numbers] - _stack(columns)
-        return _above_floor(np.where(below >= 0, below, 0.8).mean(axis=1))
+        losses: Floats = FLOOR + np.where(below >= 0, below, 0.8).mean(axis=1)
+        return losses
 
     return start.world(expected, edges)
 
@@ -229,7 +235,8 @@ def templates(*, rounds: int, templates: int = 5, width: int = 20, seed: int = 0
     def expected(numbers: Numbers, columns: Columns) -> Floats:
         chosen = np.searchsorted(options, np.asarray(columns["template"], dtype=str))
         off = np.abs(columns["price"] - prices[numbers, chosen])
-        return _above_floor(behind[numbers, chosen] + 0.4 * off)
+        losses: Floats = FLOOR + (behind[numbers, chosen] + 0.4 * off)
+        return losses
 
     chosen = scores.argmax(axis=1)
     return Several(
@@ -287,11 +294,6 @@ def _stack(columns: Columns) -> Floats:
     return np.stack(list(columns.values()), axis=1).astype(np.float64)
 
 
-def _above_floor(losses: Floats) -> Floats:
-    above: Floats = FLOOR + losses
-    return above
-
-
 def _best_paid_price(limits: Floats) -> Floats:
     """The price x that maximises x / (1 + exp(x - limit)): x - 1 = exp(limit - x), by Newton's method.
 
@@ -302,5 +304,4 @@ def _best_paid_price(limits: Floats) -> Floats:
     for _ in range(50):
         # ln(x - 1) + x = limit is concave, so the steps converge.
         prices = np.maximum(prices - (np.log(prices - 1) + prices - limits) / (1 / (prices - 1) + 1), 1 + 1e-9)
-    result: Floats = prices
-    return result
+    return prices

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -21,13 +21,13 @@ from manul.agents.rollout.rollout import ArmDecision, Rollout
 from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
+from manul.outcomes import outcome_of
 from manul.policies.policy import Agent
 from manul.utils.html_cards import card, curve
-from manul.utils.rewards import numeric_range, outcome_of
 from manul.utils.validation import Floats
 from manul.worlds import ScaledWorld, World
 from manul.worlds.several import Several
-from manul.worlds.world import Table
+from manul.worlds.world import NarrowedWorld, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,11 @@ class Run:
         if not rounds:
             return card("Run", rows)
         numbers = np.arange(1, rounds + 1)
-        return card("Run", [*rows, ("mean loss", self.mean_loss)], curve(numbers, np.cumsum(self.log.losses) / numbers))
+        return card(
+            "Run",
+            [*rows, (f"mean {self.log.outcome.name}", self.log.outcome.from_loss(self.mean_loss))],
+            curve(numbers, np.cumsum(self.log.losses) / numbers),
+        )
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Plot the running mean of the losses and the mean of the last 5 % of the rounds."""
@@ -107,10 +111,7 @@ def _simulate_one_knob(
 ) -> list[Run]:
     ranges = [_actions(agent) for agent in agents]
     scaled = {actions: world.table(actions) if isinstance(world, ScaledWorld) else world for actions in set(ranges)}
-    logs = [
-        _empty_log(scaled[actions], actions, arms=isinstance(agent, Rollout))
-        for agent, actions in zip(agents, ranges, strict=True)
-    ]
+    logs = [_empty_log(agent, scaled[actions], actions) for agent, actions in zip(agents, ranges, strict=True)]
     native, python = _NativeLoop(threads or os.cpu_count() or 1), _PythonLoop()
     for agent, actions, log in zip(agents, ranges, logs, strict=True):
         _check(agent, scaled[actions])
@@ -172,7 +173,7 @@ class _PythonLoop:
             for number in range(first, last):
                 decision = agent.decide(log.contexts[number], _within(log, number))
                 loss = world.loss(number, decision.action)
-                agent.learn(log.contexts[number], decision, **outcome_of(agent, loss))
+                agent.learn(log.contexts[number], decision, **outcome_of(agent).told(loss))
                 log.actions[number], log.densities[number] = decision.action, decision.density
                 log.losses[number] = loss
                 _floors(log)[number] = np.nan if decision.floor is None else decision.floor
@@ -180,8 +181,8 @@ class _PythonLoop:
                     cast(list[str], log.arms)[number] = decision.arm
 
 
-def _sets_knobs(agent: object) -> bool:
-    return getattr(agent, "knobs", None) is not None
+def _sets_knobs(agent: Any) -> bool:
+    return not agent.space.is_number
 
 
 def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
@@ -189,7 +190,7 @@ def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
         raise ParameterError("agent must have the knobs of the world: pass actions=world.actions.", "agent")
     if not isinstance(world, Several):
         raise ParameterError("world must have several knobs, as those of manul.worlds.several.", "world")
-    actions = agent.knobs.actions
+    actions = agent.space.actions
     if actions != world.actions:
         raise ParameterError(f"actions must be those of the world, {world.actions}, got {actions}.", "actions")
     return _SeveralLoop(agent, world)
@@ -202,40 +203,46 @@ class _SeveralLoop:
         self.agent, self.world = agent, world
         self.actions: list[dict[str, Any]] = []
         self.densities, self.losses, self.floors = (np.empty(len(world)) for _ in range(3))
-        self.by_knob = {name: np.empty(len(world)) for name in agent.knobs.names}
+        self.by_knob = {name: np.empty(len(world)) for name in agent.space.names}
 
     def play(self, first: int, last: int) -> None:
         for number in range(first, last):
             context = self.world.contexts[number]
             decision = self.agent.decide(context)
             loss = self.world.loss(number, decision.action)
-            self.agent.learn(context, decision, **outcome_of(self.agent, loss))
+            self.agent.learn(context, decision, **outcome_of(self.agent).told(loss))
             self.actions.append(decision.action)
             self.densities[number], self.losses[number] = decision.density, loss
             self.floors[number] = np.nan if decision.floor is None else decision.floor
-            for name, density in decision.densities.items():
+            for name, density in (decision.densities or {}).items():
                 self.by_knob[name][number] = density
 
     def log(self) -> Log:
         """The log of all rounds."""
-        knobs: Any = {"knobs": self.agent.knobs, "densities_by_knob": self.by_knob, "floors": self.floors}
-        actions = self.agent.knobs.columns(self.actions)
+        knobs: Any = {"knobs": self.agent.space, "densities_by_knob": self.by_knob, "floors": self.floors}
+        knobs["outcome"] = self.agent.outcome.with_losses("auto")
+        actions = self.agent.space.columns_of(self.actions)
         return Log(self.world.contexts, actions, self.densities, self.losses, **knobs)
 
 
+@runtime_checkable
+class _Ranged(Protocol):
+    """An agent with a range of actions, which only a world that scales itself to the range needs."""
+
+    actions: Within
+
+
 def _actions(agent: Agent) -> Within:
-    # `actions` is not part of the protocol: only a world that scales itself to the range needs it.
-    actions: Within = getattr(agent, "actions", (0.0, 1.0))
-    return actions
+    return agent.actions if isinstance(agent, _Ranged) else (0.0, 1.0)
 
 
-def _empty_log(world: World, within: Within, *, arms: bool) -> Log:
+def _empty_log(agent: Agent, world: World, within: Within) -> Log:
     actions, densities, losses, floors = (np.empty(len(world)) for _ in range(4))
-    lows, highs = (_ends(world, name) for name in ("lows", "highs"))
-    loss_range = world.losses if isinstance(world, Table) else None
-    ranges: Any = {"action_range": within, "loss_range": loss_range}
-    names = [""] * len(world) if arms else None
-    return Log(world.contexts, actions, densities, losses, lows, highs, floors=floors, arms=names, **ranges)
+    lows, highs = (_ends(world.lows), _ends(world.highs)) if isinstance(world, NarrowedWorld) else (None, None)
+    outcome = outcome_of(agent).with_losses(world.losses if isinstance(world, Table) else "auto")
+    declared: Any = {"action_range": within, "outcome": outcome}
+    names = [""] * len(world) if isinstance(agent, Rollout) else None
+    return Log(world.contexts, actions, densities, losses, lows, highs, floors=floors, arms=names, **declared)
 
 
 def _floors(log: Log) -> Floats:
@@ -247,12 +254,11 @@ def _with_known_floors(log: Log) -> Log:
     """The log, without a column of floors if the agent gave none."""
     if len(log) and not np.isnan(_floors(log)).all():
         return log
-    ranges: Any = {"action_range": log.action_range, "loss_range": log.loss_range}
-    return Log(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs, **ranges)
+    declared: Any = {"action_range": log.action_range, "outcome": log.outcome}
+    return Log(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs, **declared)
 
 
-def _ends(world: World, name: str) -> Floats | None:
-    ends = getattr(world, name, None)
+def _ends(ends: Floats | None) -> Floats | None:
     return None if ends is None else np.asarray(ends, dtype=np.float64)
 
 
@@ -265,11 +271,11 @@ def _within(log: Log, number: int) -> Within | None:
 def _check(agent: Agent, world: World) -> None:
     if not (isinstance(agent, BaseAgent) and isinstance(world, Table)):
         return
-    (low, high), (lowest, highest) = numeric_range(agent.losses), world.losses
+    outcome, (lowest, highest) = agent.outcome, agent.outcome.flip(world.losses)
+    low, high = outcome.flip(outcome.loss_bounds)
     if lowest < low or highest > high:
-        raise InputError(
-            f"losses must include the world's range, [{lowest:g}, {highest:g}], got ({low:g}, {high:g}).", "losses"
-        )
+        rule = f"{outcome.keywords} must include the world's range, [{lowest:g}, {highest:g}]"
+        raise InputError(f"{rule}, got ({low:g}, {high:g}).", outcome.keywords)
     if world.lows is not None and world.highs is not None:
         tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))
         for number in tightest if len(world) else ():

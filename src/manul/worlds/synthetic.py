@@ -15,11 +15,7 @@ from manul.worlds.regression import Regression
 
 
 def random_generator(*, rounds: int, width: int, seed: int) -> np.random.Generator:
-    """Check the size of a world and return its random generator.
-
-    >>> int(random_generator(rounds=1, width=1, seed=7).integers(10))
-    9
-    """
+    """Check the size of a world and return its random generator."""
     check_whole_number("rounds", rounds, 1, None, "Try 10000.")
     check_whole_number("width", width, 1, None, "Try 5.")
     return np.random.default_rng(check_seed(seed))
@@ -69,8 +65,7 @@ class Linear(Regression):
         left, right = ((centres + side * bandwidth - self.locations) / self.deviation for side in (-1, 1))
         area = self.deviation**2 * (_antiderivative(right) - _antiderivative(left))
         beyond = _excess(-self.locations / self.deviation) + _excess((self.locations - 1) / self.deviation)
-        windows: Floats = area / (2 * bandwidth) - self.deviation * beyond
-        return windows
+        return area / (2 * bandwidth) - self.deviation * beyond
 
 
 def linear(*, rounds: int, width: int = 20, seed: int = 0) -> Linear:
@@ -106,27 +101,20 @@ def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
 
 
 def normal_share(values: npt.ArrayLike) -> Floats:
-    """The cumulative distribution function of the standard normal.
-
-    >>> normal_share([0.0])
-    array([0.5])
-    """
+    """The cumulative distribution function of the standard normal."""
     share: Any = np.frompyfunc(lambda value: 0.5 * math.erfc(-value / math.sqrt(2)), 1, 1)
     return np.asarray(share(np.asarray(values, dtype=np.float64)), dtype=np.float64)
 
 
 def _density(values: Floats) -> Floats:
-    density: Floats = np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
-    return density
+    return np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
 
 
 def _antiderivative(values: Floats) -> Floats:
     share = normal_share(values)
-    area: Floats = share + values * _density(values) + values**2 / 2 * (2 * share - 1)
-    return area
+    return share + values * _density(values) + values**2 / 2 * (2 * share - 1)
 
 
 def _excess(values: Floats) -> Floats:
     """E max(N(0, 1) - (-value), 0): the mean excess of a normal over a limit."""
-    excess: Floats = values * normal_share(values) + _density(values)
-    return excess
+    return values * normal_share(values) + _density(values)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from manul.agents import Mapped
 from manul.logs.exploration_cost import ExplorationCost
 from manul.logs.log import Log
-from manul.utils.rewards import negate, outcome_names
 from manul.utils.validation import Floats
+from manul.worlds.regression import LossName
 from manul.worlds.simulation import Run
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TableRun:
     log: Log
     run: Run
     table: TargetTable
-    loss: Literal["absolute", "squared"]
+    loss: LossName
 
     @cached_property
     def _regression(self) -> tuple[float, str] | None:
@@ -50,7 +50,7 @@ class TableRun:
         """The mean losses of the run and of other policies, by name."""
         losses = self.run.log.losses
         recent = float(losses[-self._recent_rows :].mean())
-        outcome = "loss" if self.log.rewards is None else "reward"
+        outcome = self.log.outcome.keyword
         values = {f"mean_{outcome}": self.run.mean_loss, f"recent_{outcome}": recent}
         values["best_constant"] = float(self._constant_losses.mean())
         return values if self._regression is None else {**values, "regression": self._regression[0]}
@@ -73,13 +73,13 @@ class TableRun:
         difference, error = _mean_and_error(gaps)
         if difference < -2 * error:
             return None
-        names = outcome_names(rewards=self.log.rewards is not None)
+        outcome = self.log.outcome
         gap = f"{abs(difference):.2g} ± {2 * error:.1g}"
         if difference > 2 * error:
-            direction = "higher" if self.log.rewards is None else "lower"
-            verdict = f"The agent did worse than the best constant: its mean {names.one} is {gap} {direction}."
+            direction = "lower" if outcome.higher else "higher"
+            verdict = f"The agent did worse than the best constant: its mean {outcome.name} is {gap} {direction}."
         else:
-            verdict = f"The agent did not do clearly better than the best constant: their mean {names.several} differ by {gap}."
+            verdict = f"The agent did not do clearly better than the best constant: their mean {outcome.plural} differ by {gap}."
         return f"{verdict} That constant is known only after all {len(gaps):,} rows. {self._reason(gaps)}"
 
     def _reason(self, gaps: Floats) -> str:
@@ -108,12 +108,11 @@ class TableRun:
     def _exploration(self) -> ExplorationCost | None:
         """What exploration cost; with rewards, it is no share of a loss."""
         cost = self.run.exploration_cost
-        return cost if cost is None or self.log.rewards is None else replace(cost, mean_loss=None)
+        return replace(cost, mean_loss=None) if cost is not None and self.log.outcome.higher else cost
 
     def as_dict(self) -> dict[str, Any]:
-        """The results, for JSON."""
         exploration = self._exploration
-        stated: Any = float if self.log.rewards is None else negate
+        stated = self.log.outcome.from_loss
         in_units = {name: self.table.in_units(loss, self.loss) for name, loss in self._losses.items()}
         return {
             "agent": self.agent,
@@ -185,7 +184,6 @@ def describe_columns(table: TargetTable) -> str:
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float]:
-    """The mean of values, and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 

@@ -26,6 +26,7 @@ from manul.logs.formats.log_schema import Metadata, reserved_names
 from manul.logs.log import Log
 from manul.utils.validation import Floats, check_choice, check_range, check_seed
 from manul.worlds import Regression
+from manul.worlds.regression import LossName
 from manul.worlds.several import Several
 from manul.worlds.simulation import Run, simulate
 from manul.worlds.table_report import TableRun
@@ -51,7 +52,11 @@ class TypicalTargets(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TargetTable:
-    """A table with targets: the columns of the contexts, their encoding, the best actions, and what the columns look like."""
+    """A table with targets: the columns of the contexts, their encoding, the best actions, and what the columns look like.
+
+    `actions` are the range of the one target, whose values are a vector; with several targets, each of them is the best
+    value of a knob, `actions` are the ranges by name, and `targets` has a column per knob.
+    """
 
     fields: dict[str, Column]
     columns: Columns
@@ -75,13 +80,6 @@ class TargetTable:
 
         With several targets, the table is one of knobs, whose ranges are those of the targets. The format is that of the
         file's suffix, or of `suffix`.
-
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = Path(folder, "cars.csv").write_text("age,price\\n1,20\\n9,5\\n4,\\n")
-        ...     table = TargetTable.read(Path(folder, "cars.csv"), target="price")
-        >>> table.targets, table.actions, table.skipped
-        (array([20.,  5.]), (5.0, 20.0), 1)
         """
         suffix = suffix or suffix_of(Path(path), selectable=True)
         raw, cells = read_table(path, suffix)
@@ -109,22 +107,26 @@ class TargetTable:
         targets, encoding = np.clip(targets, low, high), Columns.fit(fields, dates=dates)
         if len(names) > 1:
             knobs = dict(zip(names, ranges, strict=True))
-            return KnobTable(fields, encoding, targets, skipped, clipped, renamed, knobs, None, profiles)
+            return TargetTable(fields, encoding, targets, skipped, clipped, renamed, knobs, None, profiles)
         return TargetTable(fields, encoding, targets[:, 0], skipped, clipped, renamed, ranges[0], names[0], profiles)
 
     def __len__(self) -> int:
         return len(self.targets)
 
     @property
+    def has_knobs(self) -> bool:
+        """Whether the table has several targets."""
+        return isinstance(self.actions, Mapping)
+
+    @property
     def typical_targets(self) -> TypicalTargets | None:
         """A range of at least 99 % of the targets, or None if that is more than half the range of actions.
 
-        None, too, if targets were clipped: what they were is not known any more.
-
-        >>> targets = np.append(np.arange(999.0), 5000.0)
-        >>> TargetTable({}, Columns(()), targets, 0, 0, (), (0.0, 5000.0)).typical_targets
-        TypicalTargets(low=0.0, high=1000.0, share=0.999)
+        None, too, if targets were clipped, because what they were is not known any more, or if there are several targets,
+        because their ranges are those of the targets.
         """
+        if self.has_knobs:
+            return None
         low = float(np.percentile(self.targets, 0.5, method="lower"))
         high = float(np.percentile(self.targets, 99.5, method="higher"))
         if self.clipped or not low < high:
@@ -138,138 +140,91 @@ class TargetTable:
         return TypicalTargets(low, high, share) if high - low < (last - first) / 2 else None
 
     def shuffle(self, seed: int) -> TargetTable:
-        """The table with its rows in random order.
-
-        >>> columns = Columns.fit({"age": [1, 9, 4]})
-        >>> table = TargetTable({"age": np.array([1, 9, 4])}, columns, np.array([3.0, 1.0, 2.0]), 0, 0, (), (0.0, 4.0))
-        >>> table.shuffle(1).targets
-        array([3., 1., 2.])
-        """
+        """The table with its rows in random order."""
         order = np.random.default_rng(check_seed(seed)).permutation(len(self))
         fields = {name: _take(column, order) for name, column in self.fields.items()}
         return replace(self, fields=fields, targets=self.targets[order])
 
-    def world(self, loss: Literal["absolute", "squared"] = "absolute") -> Regression:
-        """The table as a world whose contexts are rows of numbers."""
-        return Regression(self.columns.rows(self.fields, len(self)), self.targets, loss)
+    def world(self, loss: LossName = "absolute") -> Regression | Several:
+        """The table as a world whose contexts are rows of numbers, with one knob or several."""
+        if not self.has_knobs:
+            return Regression(self._contexts, self.targets, loss)
+        check_choice("loss", loss, ("absolute", "squared"))
 
-    def constant_losses(self, loss: Literal["absolute", "squared"]) -> Floats:
-        """The loss of the best constant action, which is the same in all rows, in each row.
+        def expected(numbers: Any, columns: Any) -> Floats:
+            chosen = np.column_stack([columns[name] for name in self.actions]).astype(np.float64)
+            return self._losses(chosen, self.targets[numbers], loss)
 
-        >>> ages = {"age": np.array([1.0, 9.0, 4.0])}
-        >>> table = TargetTable(ages, Columns.fit(ages), np.array([3.0, 1.0, 2.0]), 0, 0, (), (0.0, 4.0))
-        >>> table.constant_losses("absolute")
-        array([0.25, 0.25, 0.  ])
-        """
-        constant = float(np.median(self.targets) if loss == "absolute" else self.targets.mean())
-        return self.world(loss).losses(np.full(len(self), constant), self.actions)
+        best = dict(zip(self.actions, self.targets.T, strict=True))
+        contexts, none = conversion.matrix(self._contexts), np.zeros(len(self))
+        return Several(contexts=contexts, actions=self.actions, expected=expected, best=best, noise=none)
 
-    def regression(self, loss: Literal["absolute", "squared"]) -> tuple[float, str] | None:
-        """The mean loss of a regression that knows the targets of other rows, and its model; None for a few rows.
+    def constant_losses(self, loss: LossName) -> Floats:
+        """The loss of the best constant action, which is the same in all rows, in each row."""
+        targets = self._target_columns
+        constant = np.median(targets, axis=0) if loss == "absolute" else targets.mean(axis=0)
+        return self._losses(constant, targets, loss)
 
-        >>> ages = {"age": np.arange(40.0)}
-        >>> TargetTable(ages, Columns.fit(ages), 2 * ages["age"], 0, 0, (), (0.0, 78.0)).regression("squared")[1]
-        'gradient boosting'
-        """
-        predictions = held_out_predictions(self.columns.rows(self.fields, len(self)), self.targets, loss)
-        if predictions is None:
+    def regression(self, loss: LossName) -> tuple[float, str] | None:
+        """The mean loss of a regression per target that knows the targets of other rows, and its model; None for a few rows."""
+        found = [held_out_predictions(self._contexts, column, loss) for column in self._target_columns.T]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found):
             return None
-        low, high = self.actions
-        shares = np.abs(np.clip(predictions.values, low, high) - self.targets[predictions.rows]) / (high - low)
-        return float((shares if loss == "absolute" else shares**2).mean()), predictions.model
+        low, high = self._ranges.T
+        chosen = np.clip(np.column_stack([each.values for each in known]), low, high)
+        losses = self._losses(chosen, self._target_columns[known[0].rows], loss)
+        return float(losses.mean()), known[0].model
 
-    def in_units(self, mean_loss: float, loss: Literal["absolute", "squared"]) -> float | None:
+    def in_units(self, mean_loss: float, loss: LossName) -> float | None:
         """A mean loss in units of the target: the mean absolute or the root mean square error.
 
-        >>> TargetTable({}, Columns(()), np.array([3.0, 1.0]), 0, 0, (), (0.0, 4.0)).in_units(0.25, "squared")
-        2.0
+        None for several targets, which may have different units.
         """
+        if self.has_knobs:
+            return None
         low, high = self.actions
         return float((mean_loss if loss == "absolute" else math.sqrt(mean_loss)) * (high - low))
 
     @property
     def stated_actions(self) -> Any:
-        """The range of actions, for JSON."""
-        return list(self.actions)
+        """The range of actions, or the ranges by knob, for JSON."""
+        return {name: list(span) for name, span in self.actions.items()} if self.has_knobs else list(self.actions)
 
     def describe_actions(self) -> str:
-        """The range of actions in words."""
-        return "{:g} to {:g}".format(*self.actions)
+        if not self.has_knobs:
+            return "{:g} to {:g}".format(*self.actions)
+        return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in self.actions.items())
 
-    def log(self, run: Run, *, rewards: bool = False) -> Log:
+    def log(self, run: Run) -> Log:
         """The log of a run, with the columns of the table as contexts."""
         import pyarrow as pa
 
         fields = {name: pa.array(values, from_pandas=True) for name, values in self.fields.items()}
         decided = run.log.table.drop_columns("context")
         decisions = {name: decided.column(name) for name in decided.column_names}
-        metadata = Metadata(rewards=rewards, knobs=run.log.knobs)
+        metadata = Metadata(knobs=run.log.knobs).with_outcome(run.log.outcome)
         table = pa.table({**fields, **decisions}).replace_schema_metadata(metadata.to_arrow())
         return Log.from_table(table, action_range=run.log.action_range, loss_range=(0.0, 1.0))
 
-
-@dataclass(frozen=True, eq=False)
-class KnobTable(TargetTable):
-    """A table with several targets, one column each: the best values of knobs, whose ranges are the actions by name.
-
-    >>> table = KnobTable({}, Columns(()), np.array([[1.0, 5.0], [2.0, 9.0]]), 0, 0, (), {"a": (0.0, 2.0), "b": (5.0, 9.0)})
-    >>> table.constant_losses("absolute"), table.describe_actions()
-    (array([0.375, 0.375]), 'a 0 to 2, b 5 to 9')
-    """
+    @property
+    def _contexts(self) -> Any:
+        return self.columns.rows(self.fields, len(self))
 
     @property
-    def typical_targets(self) -> TypicalTargets | None:
-        """None: the ranges of several knobs are those of the targets."""
-        return None
+    def _target_columns(self) -> Floats:
+        return self.targets.reshape(len(self), -1)
 
-    def world(self, loss: Literal["absolute", "squared"] = "absolute") -> Any:
-        """The table as a world with several knobs."""
-        check_choice("loss", loss, ("absolute", "squared"))
-        power = 1 if loss == "absolute" else 2
+    @property
+    def _ranges(self) -> Floats:
+        return np.array([*self.actions.values()] if self.has_knobs else [self.actions])
 
-        def expected(numbers: Any, columns: Any) -> Floats:
-            chosen = np.column_stack([columns[name] for name in self.actions]).astype(np.float64)
-            return self._losses(chosen, self.targets[numbers], power)
-
-        best = dict(zip(self.actions, self.targets.T, strict=True))
-        contexts = conversion.matrix(self.columns.rows(self.fields, len(self)))
-        none = np.zeros(len(self))
-        return Several(contexts=contexts, actions=self.actions, expected=expected, best=best, noise=none)
-
-    def _losses(self, chosen: Floats, targets: Floats, power: int) -> Floats:
-        spans = np.array([high - low for low, high in self.actions.values()])
-        losses: Floats = ((np.abs(chosen - targets) / spans) ** power).mean(axis=1)
+    def _losses(self, chosen: Floats, targets: Floats, loss: LossName) -> Floats:
+        """The mean over the targets of the distance as a share of the range, or of its square."""
+        low, high = self._ranges.T
+        shares = np.abs(chosen - targets) / (high - low)
+        losses: Floats = (shares if loss == "absolute" else shares**2).mean(axis=1)
         return losses
-
-    def regression(self, loss: Literal["absolute", "squared"]) -> tuple[float, str] | None:
-        """The mean loss of one regression per knob, and the model; None for a few rows."""
-        contexts = self.columns.rows(self.fields, len(self))
-        found = [held_out_predictions(contexts, column, loss) for column in self.targets.T]
-        known = [each for each in found if each is not None]
-        if len(known) < len(found):
-            return None
-        low, high = np.array([*self.actions.values()]).T
-        chosen = np.clip(np.column_stack([each.values for each in known]), low, high)
-        losses = self._losses(chosen, self.targets[known[0].rows], 1 if loss == "absolute" else 2)
-        return float(losses.mean()), known[0].model
-
-    def in_units(self, mean_loss: float, loss: Literal["absolute", "squared"]) -> float | None:  # noqa: ARG002
-        """None: several targets may have different units."""
-        return None
-
-    def constant_losses(self, loss: Literal["absolute", "squared"]) -> Floats:
-        """The loss of the best constant action, which is the same in all rows, in each row."""
-        constant = np.median(self.targets, axis=0) if loss == "absolute" else self.targets.mean(axis=0)
-        return self._losses(constant, self.targets, 1 if loss == "absolute" else 2)
-
-    @property
-    def stated_actions(self) -> Any:
-        """The ranges by knob, for JSON."""
-        return {name: list(span) for name, span in self.actions.items()}
-
-    def describe_actions(self) -> str:
-        """The ranges in words."""
-        return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in self.actions.items())
 
 
 def run_agent(
@@ -280,7 +235,7 @@ def run_agent(
     bandwidth: float | Fraction | None = None,
     epsilon: Epsilon | Literal["auto"] | None = None,
     seed: int = 0,
-    loss: Literal["absolute", "squared"] = "absolute",
+    loss: LossName = "absolute",
     losses: Literal["known", "auto"] | None = None,
     rewards: Literal["known", "auto"] | None = None,
     progress: bool = False,
@@ -290,24 +245,17 @@ def run_agent(
     The bandwidth is in units of the target; a `Fraction` is a share of the range of actions. Without `epsilon`, the agent's
     default is used. With `rewards`, the agent gets rewards, which are negative losses. With "auto", it does not know the
     range.
-
-    >>> import numpy as np
-    >>> sizes = np.arange(200.0) % 7
-    >>> table = TargetTable({"size": sizes}, Columns.fit({"size": sizes}), 3 * sizes, 0, 0, (), (0.0, 18.0))
-    >>> result = run_agent(table, leaves=16, bandwidth=Fraction(1, 8))
-    >>> result.agent, result.settings["bandwidth"], len(result.log)
-    ('cats', 2.25, 200)
     """
     name = agent or ("auto" if leaves is None and bandwidth is None else "cats")
     entry = AGENTS[name]
-    if isinstance(table, KnobTable) and name != "auto":
+    if table.has_knobs and name != "auto":
         raise ParameterError(f"agent must be auto for several targets; {name} sets one knob.", "agent")
-    one_knob = (0.0, 1.0) if isinstance(table, KnobTable) else table.actions
+    one_knob = (0.0, 1.0) if table.has_knobs else table.actions
     settings = entry.tree_settings(one_knob, leaves=leaves, bandwidth=bandwidth)
     exploration = {} if epsilon is None else {"epsilon": epsilon}
     learner = entry.make(actions=table.actions, seed=seed, **exploration, **settings, **_ranges(losses, rewards))
     run = simulate(learner, table.world(loss), progress=progress)
-    log, policy = table.log(run, rewards=rewards is not None), Mapped(agent=learner, features=table.columns)
+    log, policy = table.log(run), Mapped(agent=learner, features=table.columns)
     return TableRun(name, settings, policy, log, run, table, loss)
 
 
@@ -340,7 +288,8 @@ def _column(profile: column_profiles.Column, raw: pa.Table, cells: Mapping[str, 
     if profile.layout is None:
         return numbers_of(cells[profile.name])
     times = raw.column(profile.name)
-    return list(times.cast(pa.timestamp("us", getattr(times.type, "tz", None)), safe=False).to_pylist())
+    zone = times.type.tz if pa.types.is_timestamp(times.type) else None  # dates have none
+    return list(times.cast(pa.timestamp("us", zone), safe=False).to_pylist())
 
 
 def _take(column: Column, rows: Any) -> Column:

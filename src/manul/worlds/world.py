@@ -19,7 +19,7 @@ Contexts = npt.NDArray[np.float32]
 class World(Protocol):
     """Anything with one context per round and a loss for an action, in action units.
 
-    If the range of actions differs between rounds, the world also has arrays `lows` and `highs`.
+    If the range of actions differs between rounds, the world is a `NarrowedWorld`.
     """
 
     @property
@@ -30,6 +30,19 @@ class World(Protocol):
 
     def loss(self, number: int, action: float) -> float:
         """The loss of an action in a round; rounds are numbered from 0."""
+
+
+@runtime_checkable
+class NarrowedWorld(World, Protocol):
+    """A world whose range of actions may differ between rounds: from `lows` to `highs`, one number per round each."""
+
+    @property
+    def lows(self) -> Floats | None:
+        """The lowest action of each round; None if all rounds have the agent's range."""
+
+    @property
+    def highs(self) -> Floats | None:
+        """The highest action of each round."""
 
 
 @runtime_checkable
@@ -48,12 +61,7 @@ class ScaledWorld(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A world in action units that the core can run by itself; `losses` is the range of its losses.
-
-    >>> from manul.worlds import Regression
-    >>> Regression([[1.0], [2.0]], [0.25, 0.5]).table((0.0, 2.0)).loss(1, 1.5)
-    0.5
-    """
+    """A world in action units that the core can run by itself; `losses` is the range of its losses."""
 
     native: _core.Table
     contexts: Contexts
@@ -65,5 +73,4 @@ class Table:
         return len(self.contexts)
 
     def loss(self, number: int, action: float) -> float:
-        """The loss of an action in a round."""
         return self.native.loss(number, action)

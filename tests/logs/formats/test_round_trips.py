@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manul.logs.convert import convert
@@ -75,7 +75,7 @@ def test_the_same_log_gives_the_same_bytes(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(
     lines=st.lists(
         st.tuples(st.lists(NARROW, min_size=2, max_size=2), FLOATS, POSITIVE, FLOATS), min_size=1, max_size=5
@@ -90,7 +90,7 @@ def test_odd_numbers_survive(suffix, lines):
 
 
 @pytest.mark.parametrize("suffix", [".vw", ".json", ".jsonl", ".parquet"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(name=NAMES, ident=NAMES)
 def test_odd_names_survive(suffix, name, ident):
     context = "\\".join(["x", name])

@@ -3,9 +3,7 @@
 import pytest
 
 from manul.offpolicy import Grid
-from manul.paper.experiments import methods
-from manul.paper.experiments.offline import sweep as offline
-from manul.paper.experiments.timing import sweep as timing
+from manul.paper.experiments import methods, offline, timing
 
 
 @pytest.fixture(scope="module")

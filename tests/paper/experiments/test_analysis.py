@@ -4,20 +4,15 @@ import numpy as np
 import pytest
 
 from manul import worlds
-from manul.paper.experiments import methods, published
-from manul.paper.experiments.offline import analysis
-from manul.paper.experiments.offline import sweep as offline_sweep
-from manul.paper.experiments.online import analysis as online
-from manul.paper.experiments.online import sweep
+from manul.paper.experiments import methods, offline, online, published, timing
 from manul.paper.experiments.problem_sets import Problem
-from manul.paper.experiments.timing import analysis as timing
 from manul.worlds.simulation import simulate
 
 
 def test_a_cell_that_is_played_in_parts_loses_what_it_loses_at_once(monkeypatch):
     world, player = worlds.ds(rounds=1000), methods.tree(methods.PAPER, 16, 1 / 8)
-    monkeypatch.setattr(sweep, "SECONDS_AT_ONCE", 0.0)
-    (row,) = sweep._measure(Problem("ds", world, 3, ""), player, lambda _: None)["rows"]
+    monkeypatch.setattr(online, "SECONDS_AT_ONCE", 0.0)
+    (row,) = online._measure(Problem("ds", world, 3, ""), player, lambda _: None)["rows"]
     assert row["loss"] == pytest.approx(simulate(player.make(3), world).mean_loss, rel=1e-12)
 
 
@@ -60,12 +55,12 @@ def test_smoothing_gets_the_credit_only_where_it_wins(loss, credited):
 @pytest.mark.parametrize(("high", "words"), [(0.19, "do not overlap"), (0.21, "overlap")])
 def test_overlapping_intervals_are_reported(high, words):
     row = {"dataset": "ds", "leaves": 4, "bandwidth": 0.25, "loss": 0.1, "low": 0.05, "high": high}
-    names = offline_sweep.RULES.values()
+    names = methods.RULES.values()
     rows = [
-        {**row, "player": offline_sweep.INITIAL, "low": 0.2, "high": 0.3},
+        {**row, "player": methods.INITIAL, "low": 0.2, "high": 0.3},
         *({**row, "player": name} for name in names),
     ]
-    assert all(told.endswith(f"the intervals {words}.") for told in analysis.explain(rows, "ds"))
+    assert all(told.endswith(f"the intervals {words}.") for told in offline.explain(rows, "ds"))
 
 
 def times(player, against, curve):

@@ -9,11 +9,9 @@ import re
 import pytest
 
 from manul.errors import FileError, MissingDependency, ParameterError
-from manul.paper.experiments import reproduce
-from manul.paper.experiments.online import sweep as online
+from manul.paper.experiments import online, reproduce
 from manul.paper.experiments.problem_sets import Selection
-from manul.paper.experiments.results_file import ResultsFile
-from manul.paper.experiments.timed_tasks import TaskRunner
+from manul.paper.experiments.timed_tasks import ResultsFile, TaskRunner
 
 pytestmark = pytest.mark.usefixtures("few_cells")
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import datetime
+import functools
 import re
 import socket
 import threading
 import uuid
 from contextlib import suppress
 
+import httpx
 import numpy as np
 import pytest
 
@@ -15,6 +17,8 @@ import manul
 from manul.errors import ParameterError, ServiceError
 from manul.service.http import tokens
 from tests.service.processes import Process
+
+pytestmark = pytest.mark.whole
 
 CATS = {"kind": "cats", "leaves": 32, "bandwidth": 2.0}
 
@@ -232,7 +236,7 @@ def test_a_loop_is_reset_and_deleted(client, loop):
 
 
 class SlowService:
-    """Takes 1.5 seconds for each decision."""
+    """Takes a quarter of a second for each decision."""
 
     def __init__(self):
         self.connections = set()
@@ -243,23 +247,27 @@ class SlowService:
         with suppress(asyncio.IncompleteReadError):
             while head := await reader.readuntil(b"\r\n\r\n"):
                 await reader.readexactly(int(re.search(rb"content-length: (\d+)", head.lower())[1]))
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(0.25)
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         writer.close()
         await writer.wait_closed()
 
 
-def test_hundreds_of_calls_at_once_wait_for_their_connections():
+def test_calls_wait_longer_for_a_connection_than_for_an_answer(monkeypatch):
+    """28 calls over two connections take 3.5 seconds; one answer may take 3."""
+    two = httpx.Limits(max_connections=2)
+    monkeypatch.setattr(httpx, "AsyncClient", functools.partial(httpx.AsyncClient, limits=two))
+
     async def all_at_once():
         service = SlowService()
         async with await asyncio.start_server(service.answer, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with manul.AsyncClient(url, timeout=4.0, retries=0) as client:
-                made = await asyncio.gather(*(client.decide("heat", [1, 2]) for _ in range(300)))
+            async with manul.AsyncClient(url, timeout=3.0, retries=0) as client:
+                made = await asyncio.gather(*(client.decide("heat", [1, 2]) for _ in range(28)))
             await asyncio.gather(*service.connections)
         return made
 
-    assert len(asyncio.run(all_at_once())) == 300
+    assert len(asyncio.run(all_at_once())) == 28
 
 
 def test_a_service_that_is_not_there(client):

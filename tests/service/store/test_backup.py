@@ -14,10 +14,10 @@ from manul.errors import FileError, ParameterError
 from manul.service.store import Event, Snapshot, backup_file
 from manul.service.store.backup import backup, restore
 from manul.service.store.store_registry import open_store
-from tests.service.conftest import empty_store
+from tests.service.conftest import STORES, empty_store
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=STORES)
 def target(request, tmp_path):
     """The place of an empty store of every kind."""
     return empty_store(request, tmp_path / "restored.db")

@@ -5,6 +5,7 @@ import pytest
 from manul.service.store import Event, LoopGone, Snapshot
 from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.store_registry import open_store
+from tests.service.conftest import on_postgres
 
 TABLES = ("blocks", "ids", "events", "models", "snapshots")
 
@@ -73,7 +74,7 @@ def test_nothing_can_be_written_into_a_deleted_loop(kept, name):
     assert kept.add_loop("light") == 2
 
 
-@pytest.mark.parametrize("store", ["postgres"], indirect=True)
+@on_postgres
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_replica_that_still_serves_a_deleted_loop_is_told(kept, name):
     kept.decide(1, ids=["o1"])

@@ -42,6 +42,7 @@ def test_the_database_of_another_program_is_refused_as_it_is(place, statements):
     assert os.listdir(place.parent) == ["decisions.db"]  # noqa: PTH208 - the names are the claim
 
 
+@pytest.mark.whole
 def test_the_open_database_of_another_program_is_refused_as_it_is(place):
     with closing(sqlite3.connect(place, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = WAL")
@@ -59,6 +60,7 @@ def test_a_file_that_is_no_database_is_refused_as_it_is(place, content):
     assert place.read_bytes() == content
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
 def test_no_link_leads_into_a_store_that_is_open(place, link):
     store = open_store(str(place))
@@ -108,6 +110,7 @@ except sqlite3.OperationalError as error:
 """
 
 
+@pytest.mark.whole
 def test_a_second_try_in_the_same_process_leaves_the_locks_of_the_first(place):
     store = open_store(str(place))
     _refusal_here(place)

@@ -11,6 +11,7 @@ from manul.errors import FileError
 from manul.service.store import Counts, Event, Snapshot
 from manul.service.store.blocks import DecisionRow, encode, pack
 from manul.service.store.store_registry import open_store
+from tests.service.conftest import on_postgres
 from tests.service.store import version1
 
 
@@ -131,14 +132,14 @@ def test_snapshots_from_before_histories_were_kept_can_be_read(old):
     store.close()
 
 
-@pytest.mark.parametrize("store", ["postgres"], indirect=True)
+@on_postgres
 def test_replicas_that_start_at_once_on_an_empty_database_make_the_tables_once(store):
     with ThreadPoolExecutor(8) as pool:
         for started in list(pool.map(open_store, [store] * 8)):
             started.close()
 
 
-@pytest.mark.parametrize("store", ["postgres"], indirect=True)
+@on_postgres
 def test_a_start_beside_a_busy_replica_waits_for_no_lock(store):
     open_store(store).close()
     with psycopg.connect(store) as busy:

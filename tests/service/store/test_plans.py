@@ -9,6 +9,7 @@ import pytest
 from manul.service.store import Event, Lookup, Snapshot, Store, Transaction
 from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.store_registry import open_store
+from tests.service.conftest import on_postgres
 
 FEW, MANY = 400, 4000
 WRITES = {
@@ -150,7 +151,7 @@ class Explaining:
 
 
 @pytest.mark.parametrize("analyzed", [False, True], ids=["before ANALYZE", "after ANALYZE"])
-@pytest.mark.parametrize("store", ["postgres"], indirect=True)
+@on_postgres
 def test_no_statement_on_postgres_looks_at_more_than_it_needs(store, monkeypatch, analyzed):
     loop = filled(store, MANY)
     if analyzed:

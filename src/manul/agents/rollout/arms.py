@@ -36,7 +36,7 @@ def draw(
     """
     learner = _core.draw(seed ^ _STREAM, key)[0] < share
     if learner:
-        action, density, _, floor = decide()
+        action, density, _, floor, *_ = decide()
     else:
         action = baseline.draw((seed, key))
         density, floor = look_up(action)

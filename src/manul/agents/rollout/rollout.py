@@ -6,15 +6,15 @@ import math
 from functools import partial
 from itertools import takewhile
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Distribution
-from manul.actions.knobs import check_one_knob
 from manul.actions.ranges import Actions
+from manul.actions.space import check_one_knob
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import Mapped, SaveableAgent
@@ -23,7 +23,7 @@ from manul.agents.rollout import arms, rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
-from manul.agents.rollout.rollout_plan import RolloutPlan
+from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress
 from manul.contexts import conversion
 from manul.contexts.schema import Context, ContextSchema
@@ -31,8 +31,7 @@ from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
-from manul.utils.rewards import AnyRange, known_range, loss_of, losses_of
-from manul.utils.validation import Floats, check_losses, check_seed, check_shape
+from manul.utils.validation import Floats, check_seed, check_shape
 
 
 class ArmDecision(NamedTuple):
@@ -84,6 +83,9 @@ class Rollout(PlotMixin, model_files.FileMixin):
     worst possible, so the budget limits how many of them the learner makes. While the arms are proven to be left out at different
     rates, the learner does not move up.
 
+    The settings of the `plan` are given by name: `tolerance`, `confidence`, `steps`, `holdout`, `least_decisions`, `budget`,
+    `patience` and `patience_seconds`.
+
     Set `agent` to replace the learner: the new one begins at the first step, with new evidence and what is left of the budget.
 
     >>> import manul
@@ -99,35 +101,19 @@ class Rollout(PlotMixin, model_files.FileMixin):
         agent: SaveableAgent,
         *,
         baseline: Any,
-        tolerance: float = 0.05,
-        confidence: float = 0.95,
-        steps: tuple[float, ...] = (0.05, 0.25, 1.0),
-        holdout: float = 0.02,
-        least_decisions: int = 200,
-        budget: float = 100.0,
-        patience: int = 10_000,
-        patience_seconds: float | None = None,
         seed: int = 0,
+        **plan: Unpack[PlanSettings],
     ) -> None:
         _check_agent(agent)
-        self.plan = RolloutPlan(
-            tolerance=tolerance,
-            confidence=confidence,
-            steps=steps,
-            holdout=holdout,
-            least_decisions=least_decisions,
-            budget=budget,
-            patience=patience,
-            patience_seconds=patience_seconds,
-        )
+        self.plan = RolloutPlan(**plan)
         if baseline is agent:
             raise ParameterError(
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
         self._agent, self.seed = agent, check_seed(seed)
-        self.rewards: AnyRange | None = getattr(agent, "rewards", None)
-        self.actions = agent.actions
-        self.losses = known_range(agent.losses, "a rollout", rewards=self.rewards is not None)
+        self.space, self.outcome = agent.space, agent.outcome
+        self.actions = self.space.ends
+        self.losses = self.outcome.known_losses("a rollout")
         self.baseline: Baseline = check_baseline(baseline, self.actions)
         self.progress = Progress(self.plan, self.losses)
         self.decisions = 0
@@ -149,8 +135,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
     @agent.setter
     def agent(self, agent: SaveableAgent) -> None:
         _check_agent(agent)
-        given = agent.actions, agent.losses, getattr(agent, "rewards", None) is not None
-        expected = self.actions, self.losses, self.rewards is not None
+        given, expected = ((each.actions, each.outcome.losses, each.outcome.higher) for each in (agent, self))
         if given != expected:
             names = "actions, losses and kind of outcome"
             raise ParameterError(f"agent must have the {names} of the one before, {expected}, got {given}.", "agent")
@@ -206,7 +191,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
         self._check_time(time)
         number = self._check_known([getattr(decision, "number", None)])[0]
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
-        value = self._check_loss(loss_of(loss, reward, rewards=self.rewards is not None))
+        value = self._check_loss(self.outcome.read(loss, reward))
         self.agent.learn(context, Decision(*decision[:4]), **outcome)
         self._judge(number, value, time)
 
@@ -253,9 +238,9 @@ class Rollout(PlotMixin, model_files.FileMixin):
         self._check_time(time)
         numbers = self._check_known(getattr(decisions, "numbers", [None]))
         outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
-        values = losses_of(losses, rewards, rewards=self.rewards is not None)
+        values = self.outcome.read_many(losses, rewards)
         check_shape("losses", values, len(numbers))
-        check_losses(values, self.losses, rewards=self.rewards is not None)
+        self.outcome.check(values)
         self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
         for number, value in zip(numbers, values.tolist(), strict=True):
             self._judge(number, value, time)
@@ -322,7 +307,7 @@ class Rollout(PlotMixin, model_files.FileMixin):
 
     def _check_loss(self, loss: float) -> float:
         if not self.losses[0] <= loss <= self.losses[1]:
-            check_losses(np.array([loss]), self.losses, rewards=self.rewards is not None)
+            self.outcome.check(np.array([loss]))
         return loss
 
     @property

@@ -8,6 +8,7 @@ from typing import Literal
 from manul.agents.rollout.confidence_bounds import Sums
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_progress import COHORT, Move, Progress
+from manul.outcomes import LOSSES, Outcome
 
 Status = Literal["waiting", "done", "rolled back"]
 
@@ -48,18 +49,19 @@ class Evidence:
     moves: tuple[Move, ...] = ()
 
     def __str__(self) -> str:
-        return self.sentence("loss")
+        return self.sentence(LOSSES)
 
-    def sentence(self, outcome: Literal["loss", "reward"]) -> str:
-        """What is known, in words; a reward is a negative loss."""
+    def sentence(self, outcome: Outcome) -> str:
+        """What is known, in words."""
         if self.status == "rolled back":
             judged = self.moves[-1].judged
             when = f"after {judged:,} decisions" if judged else "before the loop was reset"
             return f"Rolled back {when}: the learner was worse than tolerated."
         arms = ""
         if self.learner_loss is not None and self.baseline_loss is not None:
-            means = [each if outcome == "loss" else 0 - each for each in (self.learner_loss, self.baseline_loss)]
-            arms = f", mean {outcome} {means[0]:.4g} against {means[1]:.4g}"
+            arms = (
+                f", mean {outcome.name} {outcome.state(self.learner_loss)} against {outcome.state(self.baseline_loss)}"
+            )
         limit = ", limited by the budget" if self.limited else ""
         text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
         return f"{text} {self._next_step()}{self._missing_losses(outcome)}{self._delay()}"
@@ -82,13 +84,13 @@ class Evidence:
             return f"Proven not to be worse; the budget has room for the next step in about {self.needed:,} decisions."
         return f"The next step needs about {self.needed:,} more decisions."
 
-    def _missing_losses(self, outcome: Literal["loss", "reward"]) -> str:
+    def _missing_losses(self, outcome: Outcome) -> str:
         """That one arm lacks more losses than the other, which makes the comparison unfair."""
         if not self.uneven:
             return ""
         learner, baseline = (f"{100 * rate:.3g} %" for rate in self.left_out_rates)
         return (
-            f" Held: {learner} of the learner's decisions and {baseline} of the baseline's had no {outcome} when patience ended, "
+            f" Held: {learner} of the learner's decisions and {baseline} of the baseline's had no {outcome.name} when patience ended, "
             "which is no coincidence. Report them in time or be more patient, and start again."
         )
 

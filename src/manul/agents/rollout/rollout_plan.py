@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 from manul.errors import ParameterError
 from manul.utils.validation import check_number, check_whole_number
@@ -16,9 +16,26 @@ MOST_STEPS = 20
 MOST_LATER = 1_000_000  # decisions that may wait for the loss of an earlier one; their losses are kept in memory
 
 
+class PlanSettings(TypedDict, total=False):
+    """The settings of a `RolloutPlan`, as type checkers know them."""
+
+    tolerance: float
+    confidence: float
+    steps: tuple[float, ...]
+    holdout: float
+    least_decisions: int
+    budget: float
+    patience: int
+    patience_seconds: float | None
+
+
+def _setting(default: Any, summary: str) -> Any:
+    return field(default=default, metadata={"summary": summary})
+
+
 @dataclass(frozen=True, kw_only=True)
 class RolloutPlan:
-    """What the owner allows, and how fast.
+    """What the owner allows, and how fast: the settings of `Rollout`, of `PUT /v1/loops/LOOP/rollout`, and of `manul rollout`.
 
     The learner's loss may be at most (1 + `tolerance`) times that of the baseline. `steps` are the shares of traffic
     that the learner gets, one after the other, each for at least `least_decisions` with losses; `holdout` is the share
@@ -31,14 +48,14 @@ class RolloutPlan:
     (0.05, 0.98)
     """
 
-    tolerance: float = 0.05
-    confidence: float = 0.95
-    steps: tuple[float, ...] = (0.05, 0.25, 1.0)
-    holdout: float = 0.02
-    least_decisions: int = 200
-    budget: float = 100.0
-    patience: int = 10_000
-    patience_seconds: float | None = None
+    tolerance: float = _setting(0.05, "The loss may be this share above that of the baseline.")
+    confidence: float = _setting(0.95, "Probability that each promise holds.")
+    steps: tuple[float, ...] = _setting((0.05, 0.25, 1.0), "The learner's shares of the traffic.")
+    holdout: float = _setting(0.02, "Share of the traffic that the baseline keeps.")
+    least_decisions: int = _setting(200, "Least decisions with losses per step.")
+    budget: float = _setting(100.0, "Start-up budget, in widths of the range of losses.")
+    patience: int = _setting(10_000, "Further decisions to wait for a missing loss.")
+    patience_seconds: float | None = _setting(None, "Time to wait for a missing loss, instead of --patience.")
 
     def __post_init__(self) -> None:
         numbers = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts import data_frames
 from manul.contexts.schema import ContextSchema, Field, cast_column
 from manul.contexts.sparse_features import SparseFeatures
@@ -69,7 +69,7 @@ def named_table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
     return table
 
 
-def _knob_data(views: Mapping[str, Any], knobs: Knobs) -> dict[str, Any]:
+def _knob_data(views: Mapping[str, Any], knobs: ActionSpace) -> dict[str, Any]:
     import pyarrow as pa
 
     data = {"action": knob_columns.struct_of("action", views["actions"], knobs)}

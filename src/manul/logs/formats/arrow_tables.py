@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manul.actions.knobs import Choice, Knobs
+from manul.actions.kinds.choice import Choice
+from manul.actions.space import ActionSpace
 from manul.contexts import arrow_values
 from manul.contexts.dates import CLOCK, DATE
 from manul.contexts.schema import ContextSchema, Field, cast_column
@@ -253,13 +254,14 @@ def _are_flags(column: Any) -> bool:
     return bool((np.isnan(values) | (values == 0) | (values == 1)).all())
 
 
-def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> Knobs | None:
+def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> ActionSpace | None:
     """The knobs of a table with several; None if actions are numbers."""
     import pyarrow as pa
 
     if not knob_columns.is_several(schema):
         if problems.knobs or metadata.knobs:
-            expected = ", ".join((problems.knobs or metadata.knobs or Knobs(())).names)
+            known = problems.knobs or metadata.knobs
+            expected = ", ".join(known.names if known else ())
             raise FileError(f"{problems.path} has one number per action, not the knobs {expected}.", "action")
         return None
     knobs = knobs_of_file(problems, metadata.knobs, [part.name for part in schema.field("action").type])

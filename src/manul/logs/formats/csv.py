@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.schema import ContextSchema, Field
 from manul.errors import FileError, InputError
 from manul.logs.formats import Piece, register_format
@@ -72,7 +72,7 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
         yield columns.piece(batch, problems)
 
 
-def _knobs(names: list[str], problems: Problems) -> Knobs | None:
+def _knobs(names: list[str], problems: Problems) -> ActionSpace | None:
     """The knobs of a file with columns action.NAME; None if it has a column action."""
     if "action" in names:
         if problems.knobs is not None:
@@ -147,7 +147,9 @@ def _complete_records(records: Iterator[Record], width: int, problems: Problems)
 class _Columns:
     """The columns of a file, from its header and first rows."""
 
-    def __init__(self, names: list[str], first: list[list[str]], knobs: Knobs | None, like: ContextSchema) -> None:
+    def __init__(
+        self, names: list[str], first: list[list[str]], knobs: ActionSpace | None, like: ContextSchema
+    ) -> None:
         self.rewards = schemas.has_rewards(names)
         self.metadata = Metadata(rewards=self.rewards, densities_estimated=schemas.has_estimates(names), knobs=knobs)
         self.parser = None if knobs is None else KnobParser(knobs)

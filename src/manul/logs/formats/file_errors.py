@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.schema import ContextSchema
 from manul.errors import FileError
 
@@ -38,7 +38,7 @@ class Problems:
     skip_bad: bool = False
     skipped: int = 0
     needs_density: bool = True  # False if the densities are estimated after reading
-    knobs: Knobs | None = None  # of the actions, if they have several and the file does not say
+    knobs: ActionSpace | None = None  # of the actions, if they have several and the file does not say
     like: ContextSchema | None = None  # of the contexts, if the file does not say their types
 
     def report(self, row: int, column: str, rule: str, got: object, remedy: str = REMEDY) -> None:
@@ -54,7 +54,7 @@ class Problems:
         raise FileError(f"{self.path} is truncated, damaged or not a {what} ({describe_value(error)}).") from error
 
 
-def knobs_of_file(problems: Problems, recorded: Knobs | None, names: Iterable[str]) -> Knobs:
+def knobs_of_file(problems: Problems, recorded: ActionSpace | None, names: Iterable[str]) -> ActionSpace:
     """The knobs of a file with several: the given or recorded ones, which must have these names.
 
     >>> try:
@@ -80,7 +80,7 @@ def knobs_of_file(problems: Problems, recorded: Knobs | None, names: Iterable[st
     return knobs
 
 
-def reject_knobs(path: Path, knobs: Knobs | None) -> None:
+def reject_knobs(path: Path, knobs: ActionSpace | None) -> None:
     """Reject several knobs for the formats of Vowpal Wabbit.
 
     >>> reject_knobs(Path("run.vw"), None)

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from manul.actions.knobs import Choice, Knobs, Span, Stepped
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.span import Span
+from manul.actions.kinds.stepped import Stepped
+from manul.actions.space import ActionSpace
 from manul.errors import InputError
 from manul.logs.formats.knob_columns import Columns, Options
 from manul.utils.validation import Flags, Floats, are_densities, are_within
@@ -18,10 +21,10 @@ _ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 Withins = Sequence[Mapping[str, Any] | None]
 
 
-def rules(knobs: Knobs, actions: Columns, densities: Columns | None) -> Iterator[tuple[str, Flags, str]]:
+def rules(knobs: ActionSpace, actions: Columns, densities: Columns | None) -> Iterator[tuple[str, Flags, str]]:
     """The columns action.NAME and density.NAME with flags of bad rows, and the rule that they break.
 
-    >>> knobs = Knobs.check({"days": Stepped(1, 14, 1)})
+    >>> knobs = ActionSpace({"days": Stepped(1, 14, 1)})
     >>> [(name, bad.tolist(), rule) for name, bad, rule in rules(knobs, {"days": np.array([3.0, 3.5])}, None)]
     [('action.days', [False, True], 'one of 1, 2, …, 14')]
     """
@@ -84,7 +87,7 @@ def _is_off(knob: Stepped, value: float, name: str) -> bool:
     return False
 
 
-def outside(knobs: Knobs, actions: Columns, withins: Withins) -> Iterator[tuple[str, Flags]]:
+def outside(knobs: ActionSpace, actions: Columns, withins: Withins) -> Iterator[tuple[str, Flags]]:
     """For each knob, flags of the rows whose action is not within the narrower range of the row."""
     for name, knob in knobs.knobs:
         flags = np.zeros(len(withins), dtype=np.bool_)
@@ -101,10 +104,10 @@ def _is_inside(knob: Any, name: str, value: Any, limits: Any) -> bool:
     return bool(low <= knob.position(value, name) <= high)
 
 
-def normal_within(within: Any, knobs: Knobs) -> dict[str, Any] | None:
+def normal_within(within: Any, knobs: ActionSpace) -> dict[str, Any] | None:
     """Narrower ranges in one form: pairs of numbers and lists of options, in the order of knobs; None if there are none.
 
-    >>> knobs = Knobs.check({"price": (10, 50), "template": Choice(["a", "b"])})
+    >>> knobs = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
     >>> normal_within({"template": "a", "price": [12, 20]}, knobs)
     {'price': (12.0, 20.0), 'template': ['a']}
     """
@@ -126,7 +129,7 @@ def within_text(within: Mapping[str, Any] | None) -> str | None:
     return None if within is None else json.dumps(within, ensure_ascii=False)
 
 
-def parse_within(text: Any, knobs: Knobs) -> dict[str, Any] | None:
+def parse_within(text: Any, knobs: ActionSpace) -> dict[str, Any] | None:
     """The narrower ranges of a JSON text, in the form of `normal_within`; raises InputError."""
     if text is None or isinstance(text, Mapping):
         return normal_within(text, knobs)
@@ -137,10 +140,10 @@ def parse_within(text: Any, knobs: Knobs) -> dict[str, Any] | None:
     return normal_within(within, knobs)
 
 
-def check_actions(actions: Any, knobs: Knobs) -> Columns:
+def check_actions(actions: Any, knobs: ActionSpace) -> Columns:
     """Columns of actions by knob, as arrays; raises InputError for a missing, unknown or differing knob.
 
-    >>> check_actions({"n": [1, 2]}, Knobs.check({"n": Choice([1, 2])}))
+    >>> check_actions({"n": [1, 2]}, ActionSpace({"n": Choice([1, 2])}))
     {'n': array([1, 2], dtype=object)}
     """
     if not isinstance(actions, Mapping):

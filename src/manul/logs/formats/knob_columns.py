@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Choice, Knobs, Option
+from manul.actions.kinds.choice import Choice
+from manul.actions.kinds.knob import Option
+from manul.actions.space import ActionSpace
 from manul.errors import FileError
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class Options:
     ('"1"', '1', '1', 1, 1)
     """
 
-    def __init__(self, knob: Choice) -> None:
+    def __init__(self, knob: Choice[Any]) -> None:
         self.type = option_type(knob)
         all_text = all(isinstance(option, str) for option in knob.options)
         self._is_json = str(self.type) == "string" and not all_text
@@ -80,7 +82,7 @@ class Options:
         return values, np.array([value is None for value in distinct])[places]
 
 
-def option_type(knob: Choice) -> pa.DataType:
+def option_type(knob: Choice[Any]) -> pa.DataType:
     """The type of the column of a choice.
 
     >>> option_type(Choice([1, 2])), option_type(Choice(["a", 2]))
@@ -101,7 +103,7 @@ def is_several(schema: pa.Schema) -> bool:
     return "action" in schema.names and bool(pa.types.is_struct(schema.field("action").type))
 
 
-def struct_type(name: str, knobs: Knobs) -> pa.DataType:
+def struct_type(name: str, knobs: ActionSpace) -> pa.DataType:
     """The type of the column `action` or `density_by_knob`."""
     import pyarrow as pa
 
@@ -109,7 +111,7 @@ def struct_type(name: str, knobs: Knobs) -> pa.DataType:
     return pa.struct([(each, option_type(chosen[each]) if each in chosen else pa.float64()) for each in knobs.names])
 
 
-def struct_of(name: str, columns: Mapping[str, Sequence[Any]], knobs: Knobs) -> pa.StructArray:
+def struct_of(name: str, columns: Mapping[str, Sequence[Any]], knobs: ActionSpace) -> pa.StructArray:
     """The column `action` or `density_by_knob` from columns by knob."""
     import pyarrow as pa
 
@@ -123,7 +125,7 @@ def struct_of(name: str, columns: Mapping[str, Sequence[Any]], knobs: Knobs) -> 
     return pa.StructArray.from_arrays(parts, fields=[*struct_type(name, knobs)])
 
 
-def columns_of(table: pa.Table, name: str, knobs: Knobs) -> Columns:
+def columns_of(table: pa.Table, name: str, knobs: ActionSpace) -> Columns:
     """The columns by knob of `action` or `density_by_knob`; missing numbers are NaN, missing options None."""
     columns: Columns = {}
     for each, knob in knobs.knobs:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from manul.actions.knobs import Choice, Knobs
+from manul.actions.kinds.choice import Choice
+from manul.actions.space import ActionSpace
 from manul.errors import InputError
 from manul.logs.formats.file_errors import BadRow
 from manul.logs.formats.knob_checks import describe, parse_within, within_text
@@ -16,12 +17,12 @@ from manul.logs.formats.row_tables import number
 class KnobParser:
     """Parses the members of rows that belong to knobs; raises BadRow.
 
-    >>> parser = KnobParser(Knobs.check({"price": (10, 50), "template": Choice(["a", "b"])}))
+    >>> parser = KnobParser(ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])}))
     >>> parser.struct("action", {"template": "a", "price": 12})
     {'price': 12.0, 'template': 'a'}
     """
 
-    def __init__(self, knobs: Knobs) -> None:
+    def __init__(self, knobs: ActionSpace) -> None:
         self.knobs = knobs
         self.options = {name: Options(knob) for name, knob in knobs.knobs if isinstance(knob, Choice)}
 

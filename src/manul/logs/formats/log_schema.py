@@ -24,11 +24,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.schema import ContextSchema, Field
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats import knob_columns
-from manul.utils.rewards import negate_pair
+from manul.outcomes import Outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,13 @@ RESERVED = (*NUMBERS, *OPTIONAL, "context")
 KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
-FLAGS = ("rewards", "densities_estimated", "knobs", "converted")  # in the metadata only if true, or given
+FLAGS = (
+    "rewards",
+    "outcome_name",
+    "densities_estimated",
+    "knobs",
+    "converted",
+)  # in the metadata only if true, or given
 PREFIX = "context."  # of a field that has the name of a column of the log
 
 
@@ -64,9 +70,22 @@ class Metadata:
     width: int | None = None
     names: tuple[str, ...] | None = None
     rewards: bool = False
+    outcome_name: str | None = None  # if it is neither "loss" nor "reward"
     densities_estimated: bool = False
-    knobs: Knobs | None = None
+    knobs: ActionSpace | None = None
     converted: Mapping[str, str] | None = None  # fields of a log of format 1 that had been dates or lists
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, their name, and their range, which is "auto" if it is not declared."""
+        outcome = Outcome(self.outcome_name or "", better="high" if self.rewards else "low", range="auto")
+        return outcome if self.loss_range is None else outcome.with_losses(self.loss_range)
+
+    def with_outcome(self, outcome: Outcome) -> Metadata:
+        """A copy with another outcome; its wait has ended for every row of a log."""
+        span = None if outcome.range == "auto" else outcome.loss_bounds
+        name = None if outcome.name == outcome.keyword else outcome.name
+        return replace(self, rewards=outcome.higher, outcome_name=name, loss_range=span)
 
     def to_arrow(self) -> dict[bytes, bytes]:
         return {b"manul": self._encoded}
@@ -90,13 +109,16 @@ class Metadata:
         advice = f"this version reads format {VERSION}. Update manul: pip install -U manul."
         raise FileError(f"{path or 'log'} has format {version}, but {advice}")
 
-    def with_missing_ranges(
-        self, action_range: Range | None, loss_range: Range | None, reward_range: Range | None = None
-    ) -> Metadata:
-        """A copy with those of the given ranges that are not declared and apply: not of losses for a log of rewards."""
-        span = (None if reward_range is None else negate_pair(reward_range)) if self.rewards else loss_range
-        actions = self.action_range or (action_range if self.knobs is None else None)
-        return replace(self, action_range=actions, loss_range=self.loss_range or span)
+    def with_missing(self, space: ActionSpace | None, outcome: Outcome | None) -> Metadata:
+        """A copy with what is not declared yet and applies: not the range of losses for a log of rewards."""
+        known = self
+        if space is not None and space.is_number and self.knobs is None and self.action_range is None:
+            known = replace(known, action_range=space.ends)
+        if outcome is not None and outcome.higher == self.rewards:
+            named = self.with_outcome(outcome)
+            name, span = self.outcome_name or named.outcome_name, self.loss_range or named.loss_range
+            known = replace(known, outcome_name=name, loss_range=span)
+        return known
 
     def with_ranges(
         self, action_range: Range | None, loss_range: Range | None, reward_range: Range | None = None
@@ -106,7 +128,7 @@ class Metadata:
             if not self.rewards:
                 advice = "this one has losses. Use loss_range=(low, high)."
                 raise ParameterError(f"reward_range is for logs of rewards; {advice}", "reward_range")
-            loss_range = negate_pair(reward_range)
+            loss_range = self.outcome.flip(reward_range)
         if action_range is None and loss_range is None:
             return self
         if self.knobs is not None and action_range is not None:
@@ -127,10 +149,10 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
     if "changes" in values:  # of format 1
         values["converted"] = dict(values.pop("changes")["converted"])
     lists: dict[str, Any] = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    if "knobs" in lists:
-        lists["knobs"] = Knobs.from_description(lists["knobs"])
+    if "knobs" in values:
+        lists["knobs"] = ActionSpace.from_description(values["knobs"])
     metadata = Metadata(**(values | lists))
-    if not isinstance(metadata.knobs, Knobs | None):
+    if not isinstance(metadata.knobs, ActionSpace | None):
         raise TypeError
     if not all(isinstance(kind, str) for kind in dict(metadata.converted or {}).values()):
         raise TypeError
@@ -212,7 +234,7 @@ def schema_of(
     return pa.schema(columns, metadata=(metadata or Metadata()).to_arrow())
 
 
-def _own_type(name: str, knobs: Knobs | None) -> pa.DataType:
+def _own_type(name: str, knobs: ActionSpace | None) -> pa.DataType:
     import pyarrow as pa
 
     if knobs is not None and name in knob_columns.STRUCTS:
@@ -318,7 +340,7 @@ def require_same(schema: pa.Schema, other: pa.Schema) -> None:
 
 def require_same_outcomes(one: Metadata, other: Metadata) -> None:
     """Check that logs both have losses or both have rewards, and densities of the same origin."""
-    if one.rewards != other.rewards:
+    if one.outcome.better != other.outcome.better:
         raise InputError("logs must all have losses or all have rewards, got both.", "logs")
     if one.densities_estimated != other.densities_estimated:
         raise InputError("logs must all have logged densities or all have estimated ones, got both.", "logs")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.schema import Field
 from manul.errors import InputError
 from manul.logs.formats import knob_checks, knob_columns
@@ -17,13 +17,11 @@ from manul.logs.formats.log_schema import (
     FLOOR,
     NUMBERS,
     RANGE,
-    REWARD,
     Metadata,
     context_layout,
     stated_name,
     user_columns,
 )
-from manul.utils.rewards import negate_pair
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
@@ -40,9 +38,9 @@ def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata,
         shown = stated_name(column, metadata)
         for index in np.flatnonzero(bad & good):
             value = _bad_value(table, column, int(index))
-            problems.report(
-                int(rows[index]), shown, rule, 0.0 - value if shown == REWARD and value is not None else value, remedy
-            )
+            if column == "loss" and value is not None:
+                value = metadata.outcome.from_loss(value)
+            problems.report(int(rows[index]), shown, rule, value, remedy)
         good &= ~bad
     return table if good.all() else table.filter(good)
 
@@ -63,8 +61,7 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
         yield "density", different, "the product of the densities of the knobs", REMEDY
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None and name in values:
-            shown = negate_pair(limits) if metadata.rewards and name == "loss" else limits
-            rule = f"in [{shown[0]:g}, {shown[1]:g}]"
+            rule = metadata.outcome.rule if name == "loss" else f"in [{limits[0]:g}, {limits[1]:g}]"
             stated = stated_name(name, metadata)
             yield name, ~are_within(values[name], *limits), rule, DECLARE.format(stated)
     if "low" in values:
@@ -84,7 +81,7 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
 
 
-def _knob_rules(table: pa.Table, knobs: Knobs) -> Iterator[tuple[str, Flags, str, str]]:
+def _knob_rules(table: pa.Table, knobs: ActionSpace) -> Iterator[tuple[str, Flags, str, str]]:
     """The rules of the knobs; rows that break one are not checked against narrower ranges."""
     actions = knob_columns.columns_of(table, "action", knobs)
     by_knob = "density_by_knob" in table.column_names

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.dates import CLOCK
 from manul.contexts.schema import ContextSchema, Field
 from manul.errors import InputError
@@ -127,7 +127,7 @@ class _Scan:
     full: int = 0
     optional: set[str] = field(default_factory=set)
     metadata: Metadata = field(default_factory=Metadata)
-    knobs: Knobs | None = None
+    knobs: ActionSpace | None = None
     like: ContextSchema | None = None
 
     def add(self, row: Row) -> None:

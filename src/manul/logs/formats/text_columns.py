@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manul.actions.knobs import Choice, Knobs
+from manul.actions.kinds.choice import Choice
+from manul.actions.space import ActionSpace
 from manul.contexts import arrow_values, dates
 from manul.contexts.schema import Field
 from manul.errors import FileError
@@ -52,7 +53,7 @@ def _json(value: object) -> str:
     return json.dumps(dates.json_value(value), ensure_ascii=False)
 
 
-def decision_columns(table: pa.Table, knobs: Knobs | None = None, *, flat: bool = False) -> dict[str, Texts]:
+def decision_columns(table: pa.Table, knobs: ActionSpace | None = None, *, flat: bool = False) -> dict[str, Texts]:
     """The columns besides the context; those of several knobs are JSON texts or, if `flat`, columns by knob."""
     columns: dict[str, Texts] = {}
     for name in (*NUMBERS, *(KNOB_COLUMNS if knobs is not None else ()), *OPTIONAL):
@@ -67,7 +68,7 @@ def decision_columns(table: pa.Table, knobs: Knobs | None = None, *, flat: bool 
     return columns
 
 
-def _parts(table: pa.Table, name: str, knobs: Knobs) -> dict[str, Texts]:
+def _parts(table: pa.Table, name: str, knobs: ActionSpace) -> dict[str, Texts]:
     import pyarrow.compute as pc
 
     chosen = {each: Options(knob) for each, knob in knobs.knobs if isinstance(knob, Choice) and name == "action"}
@@ -80,7 +81,7 @@ def _parts(table: pa.Table, name: str, knobs: Knobs) -> dict[str, Texts]:
     }
 
 
-def _json_structs(table: pa.Table, name: str, knobs: Knobs) -> Texts:
+def _json_structs(table: pa.Table, name: str, knobs: ActionSpace) -> Texts:
     """JSON objects with the values of the knobs."""
     parts = _parts(table, name, knobs)
     for each, knob in knobs.knobs:

@@ -3,49 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 import numpy as np
 
-from manul.logs.batching import Logs, batches, has_rewards
 from manul.logs.formats.row_tables import NUMBER_PATTERN
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
-from manul.utils.rewards import outcome_names
+from manul.outcomes import LOSSES
 
 MANY_NUMBERS = 20  # distinct numbers in a text field; fewer may well be categories
 
 
 class Bookkeeping:
-    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory.
-
-    >>> log = Log(np.zeros((3, 1), np.float32), np.ones(3), np.ones(3), np.ones(3), ids=["a", "b", "a"])
-    >>> book = Bookkeeping()
-    >>> [len(batch) for batch in book.read(log)]
-    [3]
-    >>> [title for _, title, _ in book.findings()]
-    ['repeated ids', 'one action']
-    """
+    """Counts repeated ids and descending times, and keeps the ends of the actions, or values of knobs; in a fixed amount of memory."""
 
     def __init__(self) -> None:
-        self.ids, self.rows, self.rewards = HashSample(), 0, False
+        self.ids, self.rows, self.outcome = HashSample(), 0, LOSSES
         self.time, self.descents, self.first_descent = -math.inf, 0, 0
         self.lowest, self.highest = math.inf, -math.inf
         self.values: dict[str, set[object]] = {}  # of each of several knobs
         self.numeric_texts: dict[str, set[str] | None] = {}  # of text fields; None if one is no number
 
-    def read(self, log: Logs) -> Iterable[Log]:
-        """The batches of a log, which are counted when they are first read; an iterator can be read only once."""
-        return self._count(batches(log)) if isinstance(log, Iterator) else _Counted(batches(log), self._count)
-
-    def _count(self, log: Iterable[Log]) -> Iterator[Log]:
-        for batch in log:
-            if len(batch):
-                self._add(batch)
-            yield batch
-
-    def _add(self, log: Log) -> None:
+    def add(self, log: Log) -> None:
+        """Add a batch."""
+        if not len(log):
+            return
         if log.ids is not None:
             given = [identifier for identifier in log.ids if identifier is not None]
             digests = b"".join(blake2b(identifier.encode(), digest_size=8).digest() for identifier in given)
@@ -55,12 +38,12 @@ class Bookkeeping:
         if log.knobs is None:
             self.lowest, self.highest = min(self.lowest, log.actions.min()), max(self.highest, log.actions.max())
         else:
-            for name, column in log.actions.items():
+            for name, column in log.knobs.wrap_columns(log.actions).items():
                 self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
         for name, field in log.schema.fields.items():
             if field.kind == "text" and self.numeric_texts.setdefault(name, set()) is not None and log.fields:
                 self._add_texts(name, {text for text in log.fields[name].tolist() if text is not None})
-        self.rows, self.rewards = self.rows + len(log), has_rewards(log)
+        self.rows, self.outcome = self.rows + len(log), log.outcome
 
     def _add_texts(self, name: str, texts: set[str]) -> None:
         known = self.numeric_texts[name] or set()
@@ -88,7 +71,7 @@ class Bookkeeping:
                 symptoms.append(("note", "numbers stored as text", sentence + advice))
         share = self.ids.share
         if share:
-            names = outcome_names(rewards=self.rewards).several
+            names = self.outcome.plural
             text = f"{100 * share:.2g} % of the rows have an id that occurred before, so their {names} count twice. "
             advice = f"Join decisions and {names} again so that each decision has one row."
             severity = "error" if share > MANY_COPIES else "warning"
@@ -102,17 +85,6 @@ class Bookkeeping:
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         constant = [name for name, values in self.values.items() if len(values) == 1]
         if self.rows > 1 and constant:
-            text = f"Every row has the same {constant[0]}, so the log says nothing about its other values. "
+            text = f"Every row has the same {constant[0] or 'action'}, so the log says nothing about its other values. "
             symptoms.append(("error", "one action", text + "Log with an epsilon above 0."))
         return symptoms
-
-
-class _Counted:
-    """Batches that are counted by the first iteration only."""
-
-    def __init__(self, log: Iterable[Log], count: Callable[[Iterable[Log]], Iterator[Log]]) -> None:
-        self.log, self.count, self.counted = log, count, False
-
-    def __iter__(self) -> Iterator[Log]:
-        first, self.counted = not self.counted, True
-        return self.count(self.log) if first else iter(self.log)

@@ -10,28 +10,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manul.actions.decision import Within
-from manul.errors import ParameterError
-from manul.logs.action_resolution import resolution
-from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, pieces
-from manul.offpolicy import named_logs
+from manul.logs.density_models import resolution
+from manul.logs.log import Declares
+from manul.logs.sample import Logs, Sample
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
 from manul.offpolicy.diagnosis.explored_cost import ExploredCost
 from manul.offpolicy.diagnosis.filled_densities import find_filled_densities
 from manul.offpolicy.diagnosis.filled_losses import FilledEnd
-from manul.offpolicy.diagnosis.knob_support import KnobSupport
 from manul.offpolicy.diagnosis.latest_rows import LatestRows, LatestRowsKeeper
-from manul.offpolicy.diagnosis.leaks import Leaks
 from manul.offpolicy.diagnosis.outcome_atoms import find_atoms
 from manul.offpolicy.diagnosis.pairing import find_wrong_pairs
 from manul.offpolicy.diagnosis.policy_weights import PolicyWeights
 from manul.offpolicy.diagnosis.predictable_actions import find_predictable_actions
 from manul.offpolicy.diagnosis.rounded_actions import find_rounded_actions
-from manul.offpolicy.diagnosis.support import FAILURE, Support
+from manul.offpolicy.diagnosis.support import FAILURE, Coverage
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
-from manul.offpolicy.evaluation.progress_bar import with_progress
+from manul.outcomes import AnyRange
 from manul.policies.policy import Policy
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import check_has_rows
 
 SEVERITIES = ("error", "warning", "note")
@@ -60,6 +57,7 @@ def doctor(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    like: Declares | None = None,
     progress: bool = False,
 ) -> list[Finding]:
     """List the problems of a log for off-policy evaluation, most severe first, in one pass and constant memory.
@@ -67,29 +65,24 @@ def doctor(
     With a policy, its importance weights are tested: their mean, their effective sample size and the largest. Without
     one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades. Logs with several
     knobs are tested knob by knob. Whether the values of a row belong together is tested in the last 4,096 rows. `losses` is
-    the range of losses, if the log does not declare it, or `rewards` that of rewards, if the log has them.
+    the range of losses, if the log does not declare it, or `rewards` that of rewards, if the log has them; `like` is an agent or
+    another log that has the ranges.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
     >>> doctor(log)
     []
     """
-    first, log = named_logs.peek(log)
-    declared, scale = declared_ranges(log, actions, as_loss_range(first, losses, rewards))
-    span = declared or (0.0, 1.0)
-    outside, drift, duplicates = Outside(span, scale), Drift(), Duplicates()
-    book, end, latest, explored = Bookkeeping(), FilledEnd(), LatestRowsKeeper(span), ExploredCost()
-    doubts = PolicyObjections(policy)
-    covered: _OneKnob | KnobSupport = _OneKnob(span)
-    weights = None if policy is None else PolicyWeights(policy)
-    for rows in with_progress(pieces(book.read(log), several=True), log, progress=progress):
-        if rows.knobs is not None and isinstance(covered, _OneKnob):
-            _check_several(actions)
-            covered = KnobSupport(rows.knobs)
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
+    outside, drift, duplicates = Outside(sample.span, sample.scale), Drift(), Duplicates()
+    book, end, latest, explored = Bookkeeping(), FilledEnd(), LatestRowsKeeper(), ExploredCost()
+    doubts, covered = PolicyObjections(policy), Coverage(sample.space)
+    weights = None if policy is None else PolicyWeights(PolicyOnLog(policy))
+    for rows in sample.pieces(progress=progress, seen=book.add):
         good = outside.add(rows)
         covered.add(good)
         latest.add(good)
-        explored.add(good, span)
+        explored.add(good)
         if weights is not None:
             weights.add(good)
         drift.add(rows)
@@ -104,8 +97,10 @@ def doctor(
     symptoms += [
         ("warning" if policy is None else each.severity, each.title, each.sentence) for each in doubts.objections()
     ]
-    last = latest.rows(continuous=isinstance(covered, _OneKnob) and covered.continuous)
-    symptoms += _row_symptoms(last, explored, scale, {title for _, title, _ in symptoms})
+    last = latest.rows(continuous=covered.continuous and not covered.several)
+    # Declared steps and options are not rounded.
+    step = resolution(last.positions[:, 0]) if covered.numeric and not covered.several else 0.0
+    symptoms += _row_symptoms(last, step, explored, sample.scale, {title for _, title, _ in symptoms})
     if last.estimated:
         symptoms.append(("note", "estimated densities", _ESTIMATED))
     return sorted((Finding(*symptom) for symptom in symptoms), key=lambda finding: SEVERITIES.index(finding.severity))
@@ -115,9 +110,10 @@ def doctor(
 _DENSITIES = {"wrong densities", "missing exploration", "leaked action", "column set after the decision"}
 
 
-def _row_symptoms(rows: LatestRows, explored: ExploredCost, losses: Within, known: set[str]) -> list[Symptom]:
+def _row_symptoms(
+    rows: LatestRows, step: float, explored: ExploredCost, losses: Within, known: set[str]
+) -> list[Symptom]:
     """What whole rows show: which of their values do not belong together."""
-    step = resolution(rows.positions[:, 0]) if rows.positions.shape[1] == 1 else 0.0
     pairs = find_wrong_pairs(rows)
     symptoms = [*find_rounded_actions(rows, step), *pairs, *find_atoms(rows, losses)]
     if not known & _DENSITIES:
@@ -127,38 +123,3 @@ def _row_symptoms(rows: LatestRows, explored: ExploredCost, losses: Within, know
 
 
 _ESTIMATED = "The densities were estimated, not logged. Estimates are only as good as the density model, and intervals ignore its error."
-
-
-class _OneKnob:
-    """The tests of the range of a single knob."""
-
-    def __init__(self, span: Within) -> None:
-        self.span, self.support, self.columns = span, Support(), Leaks()
-
-    @property
-    def continuous(self) -> bool:
-        """Whether actions are continuous."""
-        return self.support.continuous
-
-    def add(self, rows: Rows) -> None:
-        """Add a piece of rows with valid actions and densities."""
-        self.support.add(rows, self.span)
-        self.columns.add(rows, self.span, continuous=self.support.continuous)
-
-    def findings(self) -> list[Symptom]:
-        """What is wrong with the range or the densities."""
-        return self.support.findings(self.span)
-
-    def leaks(self) -> list[Symptom]:
-        """Columns that were not known at the decision."""
-        wrong = any(title == "wrong densities" for _, title, _ in self.findings())
-        return self.columns.findings(wrong_densities=wrong)
-
-    def size(self) -> list[Symptom]:
-        """A note if few rows explored."""
-        return self.support.size.findings()
-
-
-def _check_several(actions: Within | None) -> None:
-    if actions is not None:
-        raise ParameterError("actions is for logs with one knob; this one has several, with their ranges.", "actions")

@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from manul.actions.decision import Within
-from manul.logs.batching import Rows
-from manul.offpolicy.diagnosis.latest_rows import LatestRows, relative_decisions
+from manul.logs.rows import Rows
+from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression, z_score
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.utils.rewards import outcome_names
+from manul.outcomes import LOSSES
 from manul.utils.validation import Floats
 
 LIKELY, CERTAIN = 2.5, 4.0  # standard errors
@@ -26,26 +25,19 @@ class ExploredCost:
 
     Given the past, a weight 1 / (density * length of the range) averages 1, so neither trends nor an epsilon that fades
     matters. Blocks count less if their weights are likely to be large.
-
-    >>> rng = np.random.default_rng(0)
-    >>> explored = rng.random(2000) < 0.1
-    >>> cost = ExploredCost()
-    >>> cost.add_rows(np.where(explored, 0.1, 5.0), np.where(explored, 0.2, 0.8) + 0.1 * rng.random(2000))
-    >>> cost.total < 0
-    True
     """
 
     def __init__(self) -> None:
         self.losses, self.weights = np.empty(0), np.empty(0)  # of the block that is not complete
         self.mean, self.largest = math.nan, 1.0
-        self.total, self.variance, self.blocks, self.rewards = 0.0, 0.0, 0, False
+        self.total, self.variance, self.blocks, self.outcome = 0.0, 0.0, 0, LOSSES
 
-    def add(self, rows: Rows, span: Within) -> None:
+    def add(self, rows: Rows) -> None:
         """Add a piece of rows with valid actions and densities; estimated densities say nothing."""
         if not rows.estimated:
             rows = rows.select(np.isfinite(rows.losses))
-            self.rewards = rows.rewards
-            self.add_rows(relative_decisions(rows, span)[1], rows.losses)
+            self.outcome = rows.outcome
+            self.add_rows(rows.relative[1], rows.losses)
 
     def add_rows(self, densities: Floats, losses: Floats) -> None:
         """Add rows, with densities relative to a uniform policy."""
@@ -78,14 +70,14 @@ class ExploredCost:
         z = self.total / math.sqrt(self.variance)
         if z > -LIKELY or _z_of_rare_actions(rows) > -CERTAIN:
             return []
-        names = outcome_names(rewards=self.rewards)
-        better = "earn more" if self.rewards else "cost less"
-        given, meant = ("rewards", "losses") if self.rewards else ("losses", "rewards")
+        outcome = self.outcome
+        better = "earn more" if outcome.higher else "cost less"
+        given, meant = ("rewards", "losses") if outcome.higher else ("losses", "rewards")
         text = (
             f"Actions drawn at random {better} than those that the logged policy preferred, more than chance explains. "
         )
         advice = (
-            f"Either these {given} are {meant}, or {names.several} and actions do not belong together, or the logged policy is "
+            f"Either these {given} are {meant}, or {outcome.plural} and actions do not belong together, or the logged policy is "
             "worse than random."
         )
         return [("warning", f"explored actions {better}", text + advice)]

@@ -21,16 +21,7 @@ _MOST = 4  # densities that are looked at
 
 
 def find_filled_densities(rows: LatestRows) -> list[Symptom]:
-    """A density of many rows that unusual actions have more often than with similar densities of the same time.
-
-    >>> rng = np.random.default_rng(0)
-    >>> explored, filled = rng.random(4000) < 0.1, rng.random(4000) < 0.3
-    >>> actions = np.where(explored, rng.random(4000), 0.5 + 0.05 * rng.random(4000))[:, np.newaxis]
-    >>> densities = np.where(filled, 15.0, np.where(explored, 0.1, rng.uniform(14, 16, 4000)))
-    >>> rows = LatestRows(np.zeros((4000, 0)), actions, densities, densities, rewards=False, estimated=False, continuous=True)
-    >>> find_filled_densities(rows)[0][1]
-    'densities filled with a default'
-    """
+    """A density of many rows that unusual actions have more often than with similar densities of the same time."""
     if len(rows) < LEAST_ROWS or not rows.continuous or rows.estimated:
         return []
     values, counts = np.unique(rows.densities, return_counts=True)

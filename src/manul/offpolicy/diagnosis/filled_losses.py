@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.utils.rewards import OutcomeNames, negate, outcome_names
+from manul.outcomes import LOSSES
 from manul.utils.validation import Floats
 
 SHORTEST_RUN = 5
@@ -23,24 +23,17 @@ Part = tuple[int, dict[float, int]]  # the rows of a part, and how often its com
 
 
 class FilledEnd:
-    """Counts the commonest losses in parts of a log, and the run of equal losses at its end.
-
-    >>> end = FilledEnd()
-    >>> losses = np.concatenate([np.random.default_rng(0).random(1000), np.zeros(8)])
-    >>> end.add(Rows(0, np.zeros((1008, 1), np.float32), *[np.ones(1008)] * 2, losses, None, None))
-    >>> end.findings()[0][1]
-    'end filled with a default'
-    """
+    """Counts the commonest losses in parts of a log, and the run of equal losses at its end."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.size = _SMALLEST
         self.open: Part = (0, {})  # not complete yet
-        self.last, self.run, self.rows, self.rewards = math.nan, 0, 0, False
+        self.last, self.run, self.rows, self.outcome = math.nan, 0, 0, LOSSES
 
     def add(self, rows: Rows) -> None:
         losses = rows.losses
-        self.rows, self.rewards = self.rows + len(losses), rows.rewards
+        self.rows, self.outcome = self.rows + len(losses), rows.outcome
         self._add_run(losses)
         while len(losses):
             count = min(len(losses), self.size - self.open[0])
@@ -82,22 +75,13 @@ class FilledEnd:
             return []
         if -self.run * math.log(max(share, 1 / _VALUES)) <= SURPRISE:
             return []
-        names = self._names.several
-        text = (
-            f"The last {self.run:,} {names} are all {self._stated(self.last):g}, which earlier {names} do not explain. "
-        )
+        names = self.outcome.plural
+        text = f"The last {self.run:,} {names} are all {self.outcome.from_loss(self.last):g}, which earlier {names} do not explain. "
         return [("error", "end filled with a default", text + self._advice)]
 
     @property
-    def _names(self) -> OutcomeNames:
-        return outcome_names(rewards=self.rewards)
-
-    @property
     def _advice(self) -> str:
-        return f"Remove the rows whose {self._names.several} have not arrived yet."
-
-    def _stated(self, loss: float) -> float:
-        return negate(loss) if self.rewards else loss
+        return f"Remove the rows whose {self.outcome.plural} have not arrived yet."
 
     def _partly_filled(self) -> list[Symptom]:
         parts = self._all_parts()
@@ -119,10 +103,8 @@ class FilledEnd:
         error = math.sqrt(0.5 / size)  # of the difference of two shares, at most
         if share - earlier <= max(EXCESS, _ERRORS * error):
             return []
-        counted = (
-            f"{100 * share:.0f} % are {self._stated(value):g}, and at most {100 * earlier:.0f} % of any earlier ones"
-        )
-        text = f"Of the last {size:,} {self._names.several}, {counted}. "
+        counted = f"{100 * share:.0f} % are {self.outcome.from_loss(value):g}, and at most {100 * earlier:.0f} % of any earlier ones"
+        text = f"Of the last {size:,} {self.outcome.plural}, {counted}. "
         return [("error", "end partly filled with a default", text + self._advice)]
 
 

@@ -7,10 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from manul.actions.decision import Within
-from manul.logs.batching import Rows
-from manul.logs.knob_views import volumes
+from manul.logs.rows import Rows
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import Floats
 
 KEPT = 4096  # rows: enough for effects that matter, and few enough to take a fraction of a second
@@ -29,9 +28,9 @@ class LatestRows:
     positions: Floats
     densities: Floats
     losses: Floats
-    rewards: bool
     estimated: bool
     continuous: bool
+    outcome: Outcome = LOSSES
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -79,24 +78,17 @@ class LatestRows:
 
 
 class LatestRowsKeeper:
-    """Keeps the latest rows of a log.
+    """Keeps the latest rows of a log."""
 
-    >>> keeper = LatestRowsKeeper((0.0, 2.0))
-    >>> keeper.add(Rows(0, np.zeros((5000, 1), np.float32), *[np.ones(5000)] * 3, None, None))
-    >>> latest = keeper.rows(continuous=True)
-    >>> len(latest), float(latest.positions[0, 0]), float(latest.densities[0])
-    (4096, 0.5, 2.0)
-    """
-
-    def __init__(self, span: Within) -> None:
-        self.span, self.pieces, self.rewards, self.estimated = span, list[tuple[Floats, ...]](), False, False
+    def __init__(self) -> None:
+        self.pieces, self.outcome, self.estimated = list[tuple[Floats, ...]](), LOSSES, False
 
     def add(self, rows: Rows) -> None:
         """Add a piece of rows with valid actions and densities."""
         kept = rows.select(np.isfinite(rows.losses))
         kept = kept.select(slice(max(len(kept) - KEPT, 0), None))
-        self.rewards, self.estimated = rows.rewards, self.estimated or rows.estimated
-        positions, densities = relative_decisions(kept, self.span)
+        self.outcome, self.estimated = rows.outcome, self.estimated or rows.estimated
+        positions, densities = kept.relative
         contexts = np.nan_to_num(kept.contexts.astype(np.float64))
         self.pieces.append((contexts, positions, densities, kept.losses))
         while sum(len(piece[-1]) for piece in self.pieces[1:]) >= KEPT:
@@ -111,16 +103,7 @@ class LatestRowsKeeper:
             positions,
             densities,
             losses,
-            rewards=self.rewards,
             estimated=self.estimated,
             continuous=continuous,
+            outcome=self.outcome,
         )
-
-
-def relative_decisions(rows: Rows, span: Within) -> tuple[Floats, Floats]:
-    """The positions of the actions, one column per knob, and the densities relative to those of a uniform policy."""
-    if rows.knobs is None:
-        lows, highs = rows.ends(span)
-        return ((rows.actions - lows) / (highs - lows))[:, np.newaxis], rows.densities * (highs - lows)
-    lengths = volumes(rows.knobs, None if rows.within is None else [*rows.within], len(rows))
-    return np.asarray(rows.positions, np.float64), rows.densities * np.prod([*lengths.values()], axis=0)

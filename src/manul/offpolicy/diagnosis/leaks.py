@@ -12,10 +12,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.decision import Within
-from manul.logs.batching import Rows
-from manul.offpolicy.diagnosis.symptoms import Symptom, name_columns
-from manul.utils.rewards import outcome_names
+from manul.logs.rows import Rows
+from manul.offpolicy.diagnosis.symptoms import Symptom
+from manul.outcomes import LOSSES
 from manul.utils.validation import Floats
 
 FAILURE = 1e-4  # the probability of a false alarm
@@ -28,23 +27,14 @@ _FEW = 20  # rows that must carry the variance of a column, so that no single ou
 
 
 class Leaks:
-    """Tests each column for the action, for something set after the decision, and for the loss.
-
-    >>> rng = np.random.default_rng(0)
-    >>> actions, ones = rng.random(2000), np.ones(2000)
-    >>> contexts = np.column_stack([rng.random(2000), 3 * actions]).astype(np.float32)
-    >>> leaks = Leaks()
-    >>> leaks.add(Rows(0, contexts, actions, ones, rng.random(2000), None, None), (0.0, 1.0))
-    >>> [title for _, title, _ in leaks.findings()]
-    ['leaked action']
-    """
+    """Tests each column for the action, for something set after the decision, and for the loss."""
 
     def __init__(self) -> None:
         self.columns: list[_Columns] = []
         self.names: list[str] = []
-        self.rows, self.rewards = 0, False
+        self.rows, self.outcome = 0, LOSSES
 
-    def add(self, rows: Rows, span: Within, *, continuous: bool = True) -> None:
+    def add(self, rows: Rows, *, continuous: bool = True) -> None:
         """Add a piece of rows with valid actions and densities; actions that are not continuous cannot be predicted."""
         count = rows.contexts.shape[1]
         if not len(rows):
@@ -52,13 +42,13 @@ class Leaks:
         if not self.columns:
             blocks = [slice(start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK)]
             self.columns = [_Columns(block, rows.contexts[:, block].astype(np.float64)) for block in blocks]
-            self.names = name_columns(rows)
-        lows, highs = rows.ends(span)
+            self.names = rows.context_names()
+        lows, highs = rows.ends()
         positions, shares = (rows.actions - lows) / (highs - lows), 1 / (rows.densities * (highs - lows))
         shares = np.zeros(0) if rows.estimated else shares  # only logged densities keep the identity
         for columns in self.columns:
             columns.add(rows.contexts, positions, shares, rows.losses, continuous=continuous)
-        self.rows, self.rewards = self.rows + len(rows), rows.rewards
+        self.rows, self.outcome = self.rows + len(rows), rows.outcome
 
     def findings(self, *, wrong_densities: bool = False) -> list[Symptom]:
         """One symptom per kind of leak; wrong densities break the identities of all columns."""
@@ -74,11 +64,11 @@ class Leaks:
             advice = "Log the context as it was before the decision."
             symptoms.append(("error", "column set after the decision", f"{self._list(late)} {text}{advice}"))
         if losses:
-            names = outcome_names(rewards=self.rewards)
-            share = f"{100 * LARGE_R2:g} % of the variance of the {names.several}"
+            outcome = self.outcome
+            share = f"{100 * LARGE_R2:g} % of the variance of the {outcome.plural}"
             text = f"{self._list(losses)} explains more than {share}. "
-            advice = f"Remove it if it is only known after the {names.one}."
-            symptoms.append(("error", LEAKED[self.rewards], text + advice))
+            advice = f"Remove it if it is only known after the {outcome.name}."
+            symptoms.append(("error", LEAKED[outcome.higher], text + advice))
         return symptoms
 
     def _leaking(self) -> tuple[Floats, Floats, Floats]:

@@ -10,7 +10,6 @@ from manul.actions.decision import Within
 from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.smooth_regression import SmoothRegression
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.utils.rewards import negate, outcome_names
 
 CERTAIN = 5.0  # standard errors
 COMMON = 0.02  # of the rows have a loss that is looked at
@@ -21,15 +20,7 @@ _TOPS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.025)  # shares of the rows whose expected l
 
 
 def find_atoms(rows: LatestRows, declared: Within) -> list[Symptom]:
-    """Zeros where large losses are expected, and a ceiling.
-
-    >>> rng = np.random.default_rng(0)
-    >>> action, ones = rng.random((2000, 1)), np.ones(2000)
-    >>> losses = np.minimum(action[:, 0] + 0.1 * rng.random(2000), 0.7)
-    >>> rows = LatestRows(rng.random((2000, 1)), action, ones, losses, rewards=False, estimated=False, continuous=True)
-    >>> [title for _, title, _ in find_atoms(rows, (0.0, 1.0))]
-    ['losses end at a ceiling']
-    """
+    """Zeros where large losses are expected, and a ceiling."""
     values, counts = np.unique(rows.losses, return_counts=True)
     if len(rows) < LEAST_ROWS or len(values) < _VARIED:
         return []
@@ -44,16 +35,16 @@ def _ceiling(rows: LatestRows, value: float, share: float, declared: Within) -> 
     """A note: whether nothing costs more, or what costs more was cut, no log can show. Zero is a natural end."""
     if value == 0 or value >= declared[1] - 1e-9 * (declared[1] - declared[0]):
         return []
-    names = outcome_names(rewards=rows.rewards)
-    which, end, comparison = ("smallest", "a floor", "less") if rows.rewards else ("largest", "a ceiling", "more")
-    stated, limit = (negate(value), negate(declared[1])) if rows.rewards else (value, declared[1])
+    outcome = rows.outcome
+    which, end, comparison = ("smallest", "a floor", "less") if outcome.higher else ("largest", "a ceiling", "more")
+    stated, limit = outcome.from_loss(value), outcome.from_loss(declared[1])
     text = (
-        f"{100 * share:.2g} % of the {names.several} are {stated:g}, the {which}, though the range goes to {limit:g}. "
+        f"{100 * share:.2g} % of the {outcome.plural} are {stated:g}, the {which}, though the range goes to {limit:g}. "
     )
     advice = (
         f"If they were cut there, bad policies look better than they are; if {comparison} is impossible, all is well."
     )
-    return [("note", f"{names.several} end at {end}", text + advice)]
+    return [("note", f"{outcome.plural} end at {end}", text + advice)]
 
 
 def _lost(rows: LatestRows, value: float) -> list[Symptom]:
@@ -73,14 +64,14 @@ def _lost(rows: LatestRows, value: float) -> list[Symptom]:
 
 
 def _lost_symptom(rows: LatestRows, value: float, often: float, seldom: float) -> Symptom:
-    names = outcome_names(rewards=rows.rewards)
-    stated, worst = (negate(value), "lowest") if rows.rewards else (value, "largest")
+    outcome = rows.outcome
+    stated, worst = outcome.from_loss(value), "lowest" if outcome.higher else "largest"
     text = (
-        f"{100 * often:.2g} % of the {names.several} are {stated:g} where the {worst} are expected, "
+        f"{100 * often:.2g} % of the {outcome.plural} are {stated:g} where the {worst} are expected, "
         f"and {100 * seldom:.2g} % where better ones are. "
     )
     advice = (
-        f"Either {names.several} were lost and {stated:g} was filled in, or such decisions do end with {stated:g} more often. "
-        f"Remove the rows whose {names.one} is unknown."
+        f"Either {outcome.plural} were lost and {stated:g} was filled in, or such decisions do end with {stated:g} more often. "
+        f"Remove the rows whose {outcome.name} is unknown."
     )
-    return "warning", f"{names.several} filled with a default", text + advice
+    return "warning", f"{outcome.plural} filled with a default", text + advice

@@ -11,7 +11,6 @@ import numpy as np
 from manul.offpolicy.diagnosis.latest_rows import LatestRows
 from manul.offpolicy.diagnosis.smooth_regression import Numbers, SmoothRegression, z_score
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.utils.rewards import outcome_names
 from manul.utils.validation import Floats
 
 LEAST_ROWS = 200  # fewer show nothing
@@ -29,16 +28,7 @@ _MUCH = 3.0  # times the probability that a single distribution of actions can h
 
 
 def find_wrong_pairs(rows: LatestRows) -> list[Symptom]:
-    """Losses that belong to the row before or after; contexts and losses that nothing goes along with.
-
-    >>> rng = np.random.default_rng(0)
-    >>> action, ones = rng.random((600, 1)), np.ones(600)
-    >>> for losses in (action[:, 0], np.roll(action[:, 0], 1)):
-    ...     rows = LatestRows(rng.random((600, 1)), action, ones, losses, rewards=False, estimated=False, continuous=True)
-    ...     print([title for _, title, _ in find_wrong_pairs(rows)])
-    []
-    ['shifted losses']
-    """
+    """Losses that belong to the row before or after; contexts and losses that nothing goes along with."""
     if len(rows) < LEAST_ROWS or _other_losses(rows) < LEAST_OTHERS:
         return []
     errors = _Errors(rows)
@@ -81,16 +71,14 @@ def _errors(model: SmoothRegression, numbers: Numbers, targets: Floats) -> Float
 
 
 def _shifted(rows: LatestRows, errors: _Errors) -> list[Symptom]:
-    own, names = errors.gain(0), outcome_names(rewards=rows.rewards)
+    own, outcome = errors.gain(0), rows.outcome
     for offset, where in ((-1, "before"), (1, "after")):
         gain = errors.gain(offset)
         if gain.mean() > LARGE_GAIN and z_score(gain - own) > CERTAIN:
-            text = (
-                f"The {names.several} depend on the action of the row {where} them more than on that of their own row. "
-            )
-            other = "" if offset > 0 else f", or an action changes the {names.one} of the next decision"
-            advice = f"They are shifted by one row{other}. Join decisions and {names.several} again, by id."
-            return [("error", f"shifted {names.several}", text + advice)]
+            text = f"The {outcome.plural} depend on the action of the row {where} them more than on that of their own row. "
+            other = "" if offset > 0 else f", or an action changes the {outcome.name} of the next decision"
+            advice = f"They are shifted by one row{other}. Join decisions and {outcome.plural} again, by id."
+            return [("error", f"shifted {outcome.plural}", text + advice)]
     return []
 
 
@@ -103,8 +91,8 @@ def _foreign_contexts(rows: LatestRows, errors: _Errors) -> list[Symptom]:
     without = SmoothRegression(np.column_stack([rows.positions, np.log(rows.densities)]))
     if z_score(_errors(without, errors.numbers, errors.ranks) - errors.own) > A_SIGN:
         return []
-    names = outcome_names(rewards=rows.rewards)
-    text = f"The logged policy prefers other actions in other rows, but the contexts explain neither them nor the {names.several}. "
+    outcome = rows.outcome
+    text = f"The logged policy prefers other actions in other rows, but the contexts explain neither them nor the {outcome.plural}. "
     advice = "Either the contexts belong to other rows, or the policy used something that the log lacks. Join contexts and decisions again."
     return [("warning", "contexts do not explain the actions", text + advice)]
 
@@ -139,7 +127,9 @@ def _unexplained(rows: LatestRows, errors: _Errors) -> list[Symptom]:
     losses = rows.without_trend(rows.losses)[1:-1]
     if z_score(losses**2 - _errors(errors.decision, errors.numbers, losses)) > NO_SIGN:
         return []
-    names = outcome_names(rewards=rows.rewards)
-    text = f"No effect of the contexts or the actions on the {names.several} was found in the last {len(rows):,} rows. "
-    advice = f"If you expect one, check that each {names.one} is in the row of its decision; otherwise all is well."
-    return [("note", f"unexplained {names.several}", text + advice)]
+    outcome = rows.outcome
+    text = (
+        f"No effect of the contexts or the actions on the {outcome.plural} was found in the last {len(rows):,} rows. "
+    )
+    advice = f"If you expect one, check that each {outcome.name} is in the row of its decision; otherwise all is well."
+    return [("note", f"unexplained {outcome.plural}", text + advice)]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import check_one_knob
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
-from manul.policies.policy import Policy
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.utils.validation import Floats
 
 SMALL, TINY = 100, 30  # effective sample sizes below which there is a warning and an error
@@ -18,13 +16,7 @@ HEAVY = 0.05  # of the total weight, in one row
 
 
 class MeanTest:
-    """Tests whether nonnegative values average 1.
-
-    >>> test = MeanTest()
-    >>> test.add(np.full(1000, 2.0))
-    >>> test.ends(2.0, 1e-4)[0] > 1
-    True
-    """
+    """Tests whether nonnegative values average 1."""
 
     def __init__(self) -> None:
         self.wealth, self.count, self.total = Wealth(), 0, 0.0
@@ -46,13 +38,7 @@ class MeanTest:
 
 
 class EffectiveSize:
-    """The effective sample size of a uniform policy: about the number of rows that explored.
-
-    >>> size = EffectiveSize()
-    >>> size.add(np.array([10.0, 0.1]))
-    >>> size.findings()[0][:2]
-    ('warning', 'small effective sample')
-    """
+    """The effective sample size of a uniform policy: about the number of rows that explored."""
 
     def __init__(self) -> None:
         self.rows, self.total, self.squares = 0, 0.0, 0.0
@@ -83,7 +69,7 @@ class EffectiveSize:
 
 
 class PolicyWeights:
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: PolicyOnLog) -> None:
         self.policy, self.test, self.sample = policy, MeanTest(), EffectiveSize()
         self.largest, self.heaviest = 0.0, 0
         self.policy_density, self.logged_density = 0.0, np.inf
@@ -92,9 +78,7 @@ class PolicyWeights:
         """Add a piece of rows with valid actions and densities."""
         if not len(rows):
             return
-        if rows.knobs is None:
-            check_one_knob(self.policy, "A log with one knob")
-        densities = policy_densities.densities(self.policy, rows)
+        densities = self.policy.densities(rows)
         weights = densities / rows.densities
         self.test.add(weights)
         self.sample.add(weights)

@@ -26,15 +26,7 @@ _BETS = 2.0 ** np.arange(-8, 4)
 
 
 def find_predictable_actions(rows: LatestRows, resolution: float) -> list[Symptom]:
-    """An error if actions are predicted too well; `resolution` is the distance of neighbouring actions, as a share of the range.
-
-    >>> rng = np.random.default_rng(0)
-    >>> contexts = rng.random((2000, 1))
-    >>> actions, ones = contexts + 0.01 * rng.random((2000, 1)), np.ones(2000)
-    >>> rows = LatestRows(contexts, actions, ones, ones, rewards=False, estimated=False, continuous=True)
-    >>> find_predictable_actions(rows, 0.0)[0][1]
-    'actions too predictable'
-    """
+    """An error if actions are predicted too well; `resolution` is the distance of neighbouring actions, as a share of the range."""
     if len(rows) < LEAST_ROWS or not rows.continuous or rows.estimated:
         return []
     values = {width: _relative_weights(rows, width, resolution) for width in _WIDTHS}

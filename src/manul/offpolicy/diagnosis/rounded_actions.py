@@ -17,13 +17,7 @@ _POSSIBLE = 1.25  # times the number of actions: no policy that chooses from a l
 
 
 def find_rounded_actions(rows: LatestRows, resolution: float) -> list[Symptom]:
-    """What a grid of actions says about their densities; `resolution` is its step, as a share of the range, or 0.
-
-    >>> actions, ones = np.random.default_rng(0).random((2000, 1)).round(1), np.ones(2000)
-    >>> rows = LatestRows(np.zeros((2000, 1)), actions, ones, ones, rewards=False, estimated=False, continuous=False)
-    >>> find_rounded_actions(rows, 0.1)[0][:2]
-    ('warning', 'rounded actions')
-    """
+    """What a grid of actions says about their densities; `resolution` is its step, as a share of the range, or 0."""
     if rows.estimated or rows.positions.shape[1] > 1 or not resolution:
         return []
     places, count = rows.positions[:, 0], len(np.unique(rows.positions))

@@ -71,11 +71,7 @@ class SmoothRegression:
 
 
 def z_score(differences: Floats) -> float:
-    """The mean divided by its standard error, from blocks of neighbouring rows, which may depend on each other.
-
-    >>> z_score(np.tile([1.0, 3.0], 100)) > 100
-    True
-    """
+    """The mean divided by its standard error, from blocks of neighbouring rows, which may depend on each other."""
     blocks = max(len(differences) // 25, 2)  # 25 rows are about as many as one user has in a row
     sums = np.array([part.sum() for part in np.array_split(differences, blocks)])
     total, error = float(differences.sum()), math.sqrt(float(((sums - sums.mean()) ** 2).sum()))

@@ -1,4 +1,4 @@
-"""Tests of how much of the range of actions a log covers, and of the logged densities.
+"""Tests of how much of the range of actions a log covers, and of the logged densities, knob by knob.
 
 For any logging policy, 1 / (density * length of the range) averages 1 over all rows, and within any part of the range it
 averages that part's share. Both sides are tested with bets (`intervals.Wealth`).
@@ -7,11 +7,15 @@ averages that part's share. Both sides are tested with bets (`intervals.Wealth`)
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.logs.batching import Rows
+from manul.actions.space import ActionSpace
+from manul.logs.rows import UNIT, Rows
+from manul.offpolicy.diagnosis.leaks import LEAKED, Leaks
 from manul.offpolicy.diagnosis.policy_weights import EffectiveSize, MeanTest
 from manul.offpolicy.diagnosis.symptoms import Symptom
 from manul.offpolicy.evaluation.estimated_densities import are_rounded
@@ -33,6 +37,122 @@ SEEN_ROWS = math.log(2 * (BINS + 1) / FAILURE) * RAREST
 FEW_ACTIONS = 100  # a piece with fewer distinct actions has discrete actions
 
 
+ROUNDING = 1e-6  # how far, as a share, the product of the densities of knobs may be off
+_LIMITS = " If limits between the knobs exclude the rest, all is well."
+
+
+class Coverage:
+    """Tests each knob alone, and the joint density of several; a single number is a knob without a name."""
+
+    def __init__(self, space: ActionSpace) -> None:
+        self.space, kinds = space, dict(space.knobs)
+        straight = {name for name, knob in kinds.items() if not knob.is_discrete and not knob.is_bent}
+        self.spans = {name: ActionSpace(knob).ends if name in straight else UNIT for name, knob in kinds.items()}
+        self.numeric = [name for name, knob in kinds.items() if not knob.is_discrete]
+        self.supports, self.columns = {name: Support() for name in kinds}, {name: Leaks() for name in kinds}
+        self.whole, self.largest, self.by_knob, self.floors = MeanTest(), 1.0, True, True
+        self.products, self.probabilities = _Count(), _Count()
+
+    @property
+    def several(self) -> bool:
+        return len(self.supports) > 1
+
+    @property
+    def continuous(self) -> bool:
+        """Whether equal rows are duplicates: one of several knobs is a range, or the actions of a single one differ."""
+        return any(self.several or self.supports[name].continuous for name in self.numeric)
+
+    def add(self, rows: Rows) -> None:
+        """Add a piece of rows with valid actions and densities."""
+        if not len(rows):
+            return
+        if self.several:
+            shares = 1 / (rows.densities * np.prod([*rows.volumes.values()], axis=0))
+            self.whole.add(shares)
+            self.largest = max(self.largest, float(shares.max()))
+        self.floors = self.floors and rows.floors is not None and not np.isnan(rows.floors).any()
+        self.by_knob = self.by_knob and rows.by_knob is not None
+        if not self.space.is_number and rows.by_knob is not None:
+            product = np.prod([*rows.by_knob.values()], axis=0)
+            self.products.add(rows, np.abs(product / rows.densities - 1) > ROUNDING)
+            for name in [name for name in self.supports if name not in self.numeric]:
+                self.probabilities.add(rows, rows.by_knob[name] > 1 + ROUNDING)
+        for name, one in rows.knob_rows():
+            self.supports[name].add(one)
+            self.columns[name].add(one, continuous=name in self.numeric and self.supports[name].continuous)
+
+    def findings(self) -> list[Symptom]:
+        """What is wrong with the densities, of all knobs and of each, or with the ranges."""
+        symptoms = [*self.products.symptom(_PRODUCT), *self.probabilities.symptom(_PROBABILITY)]
+        for name, support in self.supports.items() if self.by_knob else ():
+            for symptom in support.findings(self.spans[name]):
+                if not self.several or self.floors or symptom[1] == "wrong densities":
+                    symptoms.append(self._of_knob(name, symptom))
+        low, _ = self.whole.ends(self.largest, FAILURE)
+        if low > 1 and not symptoms:
+            text = f"The mean of 1 / (density * volume of the ranges) must be 1, but is {self.whole.mean:.3g}, more than chance "
+            symptoms.append(("error", "wrong densities", text + "explains. Log the joint density of all knobs."))
+        return symptoms
+
+    def leaks(self) -> list[Symptom]:
+        """Columns that were not known at the decision; those that know the loss are reported once."""
+        wrong = any(title == "wrong densities" for _, title, _ in self.findings())
+        symptoms: dict[tuple[str, str], Symptom] = {}
+        for name, columns in self.columns.items():
+            for symptom in columns.findings(wrong_densities=wrong):
+                about_loss = symptom[1] in LEAKED
+                stated = symptom if about_loss else self._of_knob(name, symptom)
+                symptoms.setdefault((symptom[1], "" if about_loss else name), stated)
+        return [*symptoms.values()]
+
+    def size(self) -> list[Symptom]:
+        """A note if few rows explored; with several knobs, that the test was skipped."""
+        if not self.several:
+            return next(iter(self.supports.values())).size.findings()
+        missing = (
+            "" if self.by_knob else " The log has no densities by knob, so single knobs and leaks were not tested."
+        )
+        text = "Few rows of a log with several knobs match another policy, so estimates rest on an outcome model. The effective "
+        text += f"sample size of a uniform policy is a test for one knob and was skipped.{missing}"
+        return [("note", "several knobs", text)]
+
+    def _of_knob(self, name: str, symptom: Symptom) -> Symptom:
+        """A symptom of one knob; what one of several never tries may be excluded by limits, so that is a warning."""
+        severity, title, text = symptom
+        uncovered = self.several and title in ("missing exploration", "actions with no support")
+        stated = f"Knob {name}: {text}" if name else text
+        return "warning" if uncovered else severity, title, stated + (_LIMITS if uncovered else "")
+
+
+_PRODUCT = (
+    "densities do not multiply",
+    "the densities of the knobs do not multiply to the joint density",
+    "Log decision.density and decision.densities as they are.",
+)
+_PROBABILITY = (
+    "probabilities above 1",
+    "a step or option has a density above 1",
+    "Steps and options have probabilities; log decision.densities as they are.",
+)
+
+
+class _Count:
+    """Counts bad rows, and keeps the number of the first."""
+
+    def __init__(self) -> None:
+        self.bad, self.rows, self.first = 0, 0, 0
+
+    def add(self, rows: Rows, flags: Any) -> None:
+        if not self.bad and flags.any():
+            self.first = rows.first + int(np.argmax(flags))
+        self.bad, self.rows = self.bad + int(flags.sum()), self.rows + len(rows)
+
+    def symptom(self, words: Sequence[str]) -> list[Symptom]:
+        title, text, advice = words
+        found = f"In {self.bad:,} of {self.rows:,} rows, {text}; the first is row {self.first}. {advice}"
+        return [("error", title, found)] if self.bad else []
+
+
 class Support:
     """Tests how much of the range the rows cover, as a whole and in each part."""
 
@@ -41,11 +161,8 @@ class Support:
         self.size, self.largest, self.continuous = EffectiveSize(), 1.0, True
         self.rounded, self.floors = False, True
 
-    def add(self, rows: Rows, span: Within) -> None:
-        """Add a piece of rows with valid actions and densities."""
-        if not len(rows):
-            return
-        lows, highs = rows.ends(span)
+    def add(self, rows: Rows) -> None:
+        lows, highs = rows.ends()
         shares = 1 / (rows.densities * (highs - lows))
         bins = np.minimum(((rows.actions - lows) / (highs - lows) * BINS).astype(np.int64), BINS - 1)
         if not self.whole.count:

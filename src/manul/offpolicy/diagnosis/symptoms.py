@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Choice
-from manul.logs.batching import Rows
-from manul.utils.rewards import negate, negate_pair, outcome_names
+from manul.logs.rows import Rows
+from manul.outcomes import LOSSES
 from manul.utils.validation import USABLE, Floats, are_within, range_advice, usable_densities
 
 Symptom = tuple[str, str, str]
@@ -28,74 +27,54 @@ _LARGE_DRIFT = 0.2  # standard deviations; smaller drift is harmless, however si
 
 
 class Outside:
-    """Counts the actions, densities and losses that are invalid.
-
-    >>> outside = Outside((0.0, 1.0), (0.0, 1.0))
-    >>> ones = np.ones(2)
-    >>> _ = outside.add(Rows(0, np.zeros((2, 1), np.float32), ones, ones, np.array([0.5, 3.0]), None, None))
-    >>> outside.findings()[0][2]
-    '1 of 2 losses are not in [0, 1]; the first is 3 in row 1. Declare the range with losses=(low, high).'
-    """
+    """Counts the actions, densities and losses that are invalid."""
 
     def __init__(self, actions: Within, losses: Within) -> None:
         self.actions, self.losses = actions, losses
         self.rows = 0
         self.counts = {"actions": 0, "densities": 0, "losses": 0}
         self.firsts: dict[str, tuple[int, float]] = {}
-        self.rewards = False
+        self.outcome = LOSSES
 
     def add(self, rows: Rows) -> Rows:
         """Add a piece; return the rows with a valid action and density."""
-        lows, highs = rows.ends(self.actions)
-        several = rows.knobs is not None  # the log itself checks the values of knobs
+        number = rows.space.is_number  # the log itself checks other values
         good = {
-            "actions": np.ones(len(rows), bool) if several else are_within(rows.actions, lows, highs),
+            "actions": are_within(rows.actions, *rows.ends()) if number else np.ones(len(rows), bool),
             "densities": usable_densities(rows.densities),
             "losses": are_within(rows.losses, *self.losses),
         }
-        self.rows, self.rewards = self.rows + len(rows), rows.rewards
+        self.rows, self.outcome = self.rows + len(rows), rows.outcome
         for name, flags in good.items():
             self.counts[name] += int((~flags).sum())
             if not flags.all() and name not in self.firsts:
                 first = int(np.argmin(flags))
-                self.firsts[name] = rows.first + first, float(getattr(rows, name)[first])
+                self.firsts[name] = rows.first + first, float(vars(rows)[name][first])
         usable = good["actions"] & good["densities"]
         return rows if usable.all() else rows.select(usable)
 
     def findings(self) -> list[Symptom]:
         """One symptom for each column with invalid values."""
-        (low, high), (least, worst) = self.actions, negate_pair(self.losses) if self.rewards else self.losses
-        outcomes = outcome_names(rewards=self.rewards).several
+        (low, high), (least, worst) = self.actions, self.outcome.flip(self.losses)
+        outcomes = self.outcome.plural
         rules = {
             "actions": (f"in [{low:g}, {high:g}]", range_advice("actions")),
             "densities": (USABLE, "Log the density of each decision, or see estimate_densities."),
-            "losses": (f"in [{least:g}, {worst:g}]", range_advice(outcomes)),
+            "losses": (f"in [{least:g}, {worst:g}]", range_advice(self.outcome.keywords)),
         }
         symptoms = []
         for column, (row, number) in self.firsts.items():
-            stated = self.rewards and column == "losses"
-            name, value = (outcomes, negate(number)) if stated else (column, number)
+            stated = column == "losses"
+            name, value = (outcomes, self.outcome.from_loss(number)) if stated else (column, number)
             text = f"{self.counts[column]:,} of {self.rows:,} {name} are not {rules[column][0]}; the first is {value:g} in row {row}. "
             symptoms.append(("error", f"{name} outside the range", text + rules[column][1]))
         return symptoms
-
-
-def name_columns(rows: Rows) -> list[str]:
-    """The names of the columns of the contexts, or their numbers if contexts have no names."""
-    numbers = [str(number) for number in range(rows.contexts.shape[1])]
-    fitted = rows.columns.fitted if rows.named and rows.columns is not None else None
-    return numbers if fitted is None else list(fitted.names())
 
 
 class HashSample:
     """The share of copies among hashes, in a fixed amount of memory: only hashes that end in enough zeros are kept.
 
     A copy has the hash of its original, so the share of copies among the kept hashes estimates the share among all.
-
-    >>> sample = HashSample()
-    >>> sample.add(np.array([7, 8, 7, 8], np.uint64))
-    >>> sample.share
-    0.5
     """
 
     def __init__(self) -> None:
@@ -115,22 +94,14 @@ class HashSample:
 
 
 class Duplicates:
-    """Finds rows that occur more than once.
-
-    >>> copies = Duplicates()
-    >>> column = np.arange(3.0)
-    >>> for _ in range(2):
-    ...     copies.add(Rows(0, np.zeros((3, 1), np.float32), column, column, column, None, None))
-    >>> copies.sample.share
-    0.5
-    """
+    """Finds rows that occur more than once."""
 
     def __init__(self) -> None:
-        self.sample, self.rewards, self.rows = HashSample(), False, 0
+        self.sample, self.outcome, self.rows = HashSample(), LOSSES, 0
 
     def add(self, rows: Rows) -> None:
         self.sample.add(_hashes(rows))
-        self.rewards, self.rows = rows.rewards, self.rows + len(rows)
+        self.outcome, self.rows = rows.outcome, self.rows + len(rows)
 
     def findings(self, *, continuous: bool) -> list[Symptom]:
         """Duplicates are a symptom only if there are several and actions are continuous; discrete actions repeat by chance."""
@@ -143,7 +114,7 @@ class Duplicates:
                 severity,
                 "duplicated rows",
                 f"{100 * share:.2g} % of the rows are exact duplicates, which makes intervals too narrow. "
-                f"Join decisions and {outcome_names(rewards=self.rewards).several} again so that each decision has one row.",
+                f"Join decisions and {self.outcome.plural} again so that each decision has one row.",
             )
         ]
 
@@ -153,13 +124,6 @@ class Drift:
 
     Sums are kept for up to 128 parts of equal length; neighbours are merged when there are more. The spread of the parts
     tells drift from rows that come in clusters, such as several rows of one user. A counter is no drift.
-
-    >>> drift = Drift()
-    >>> for level in (0, 5):
-    ...     contexts = level + np.random.default_rng(level).random((4000, 1), np.float32)
-    ...     drift.add(Rows(0, contexts, *[np.zeros(4000)] * 3, None, None))
-    >>> drift.findings(1e-4)[0][1]
-    'context drift'
     """
 
     def __init__(self) -> None:
@@ -177,7 +141,7 @@ class Drift:
         if self.scale is None:
             spread = contexts.std(axis=0)
             self.scale = contexts.mean(axis=0), np.where(spread > 0, spread, 1.0)
-            self.names = name_columns(rows)
+            self.names = rows.context_names()
         z = (contexts - self.scale[0]) / self.scale[1]
         for part in np.array_split(z, max(1, min(_PIECE_PARTS, len(z) // 32))):
             powers = [(part**power).sum(axis=0) for power in range(1, 5)]
@@ -251,19 +215,8 @@ def _clustered(parts: Floats, power: int, mean: Floats) -> Floats:
     return variance
 
 
-def _action_columns(rows: Rows) -> list[Floats]:
-    """The actions as numbers; options are numbered in the order of the knob."""
-    if rows.knobs is None:
-        return [rows.actions]
-    options = {name: knob.options for name, knob in rows.knobs.knobs if isinstance(knob, Choice)}
-    return [
-        np.array([options[name].index(value) for value in column], np.float64) if name in options else column
-        for name, column in rows.actions.items()
-    ]
-
-
 def _hashes(rows: Rows) -> Hashes:
-    columns = [*_action_columns(rows), rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
+    columns = [*np.atleast_2d(rows.positions.T), rows.densities, rows.losses, *rows.contexts.T.astype(np.float64)]
     mixed = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
     for column in columns:
         mixed ^= np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.actions.decision import Within
 from manul.actions.smoothing import explored_densities
-from manul.logs.batching import Logs, pieces
-from manul.offpolicy.evaluation.loss_scaling import scale_losses
-from manul.offpolicy.evaluation.policy_densities import Deterministic, centres_of
+from manul.logs.sample import Sample
+from manul.offpolicy.smoothed import Function, centres_of
 from manul.utils.validation import Floats, check_has_rows
 
 STEPS = 8  # bandwidths, from 1/2 to 1/256 of the range
@@ -36,20 +34,15 @@ def slope(estimates: Floats, errors: Floats) -> int:
     return choice
 
 
-def choose_bandwidth(policy: Deterministic, log: Logs, actions: Within, losses: Within) -> float:
-    """The bandwidth that SLOPE takes, from half the range and its successive halves.
-
-    >>> import manul
-    >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=2000)).log
-    >>> 0 < choose_bandwidth(lambda context: 0.5, log, (0.0, 1.0), (0.0, 1.0)) <= 0.5
-    True
-    """
-    bandwidths = (actions[1] - actions[0]) / 2 ** np.arange(STEPS, 0, -1)
+def choose_bandwidth(policy: Function, sample: Sample) -> float:
+    """The bandwidth that SLOPE takes, from half the range and its successive halves."""
+    low, high = sample.span
+    bandwidths = (high - low) / 2 ** np.arange(STEPS, 0, -1)
     weights, sums, hits, count = np.zeros(STEPS), np.zeros((STEPS, 4)), np.zeros(STEPS), 0
-    for rows in pieces(log):
-        lows, highs = rows.ends(actions)
+    for rows in sample.repeatable("SLOPE").pieces():
+        lows, highs = rows.ends()
         centres = centres_of(policy, rows.function_inputs(), lows, highs)
-        scaled = scale_losses(rows, losses)
+        scaled = rows.shares
         for index, bandwidth in enumerate(bandwidths):
             densities = explored_densities(centres, bandwidth, 0.0, np.column_stack([lows, highs]), rows.actions)
             ratios = densities / rows.densities

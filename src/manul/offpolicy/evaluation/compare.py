@@ -10,30 +10,28 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, has_rewards, pieces
-from manul.offpolicy import named_logs
+from manul.logs.log import Declares
+from manul.logs.rows import Rows
+from manul.logs.sample import Logs, Sample
 from manul.offpolicy.estimate import Objection
-from manul.offpolicy.evaluation import policy_densities
 from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
-from manul.offpolicy.evaluation.context_column import Column
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST, check_estimated, check_not_rounded
-from manul.offpolicy.evaluation.evaluate import as_policy
 from manul.offpolicy.evaluation.gain import ClusteredGain, Gain
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.offpolicy.evaluation.knob_policies import check_log
-from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
-from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
+from manul.offpolicy.smoothed import Function
+from manul.outcomes import AnyRange
 from manul.policies.policy import Policy
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats, check_has_rows, check_number
 
-AnyPolicy = Policy | policy_densities.Deterministic
+AnyPolicy = Policy | Function
 Mask = npt.NDArray[np.bool_]
 LOGGED = "logged"
 MOST_SEGMENTS = 100
+MOST_NAMES = 20  # of columns, in an error
 
 
 def compare(
@@ -47,6 +45,7 @@ def compare(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    like: Declares | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     progress: bool = False,
@@ -67,17 +66,14 @@ def compare(
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")
-    first, log = named_logs.peek(log)
-    losses = as_loss_range(first, losses, rewards)
-    knobs = check_log(first, actions)
-    span, scale = declared_ranges(log, actions, losses)
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
+    sample.require_logged_densities()
     candidates, name, baseline = _named(policies, against)
-    smoothed: dict[int, Policy] = {}
+    smoothed: dict[int, PolicyOnLog] = {}
 
-    def prepare(policy: AnyPolicy) -> Policy:
+    def prepare(policy: AnyPolicy) -> PolicyOnLog:
         if id(policy) not in smoothed:
-            window = None if isinstance(policy, Policy) else bandwidth
-            smoothed[id(policy)] = as_policy(policy, log, span or (0.0, 1.0), scale, window, knobs)
+            smoothed[id(policy)] = PolicyOnLog.of(policy, sample, None if isinstance(policy, Policy) else bandwidth)
         return smoothed[id(policy)]
 
     pairs = _Pairs(
@@ -86,27 +82,26 @@ def compare(
         largest_weight,
         clustered=clusters is not None,
     )
-    count, segmented, clustered = (
-        0,
-        *(
-            None if name is None else Column(name, parameter)
-            for name, parameter in ((by, "by"), (clusters, "clusters"))
-        ),
+    segmented, clustered = (
+        None if column is None else _Column(column, parameter)
+        for column, parameter in ((by, "by"), (clusters, "clusters"))
     )
-    for rows in with_progress(pieces(log, several=True), log, progress=progress):
+    count = 0
+    for rows in sample.pieces(progress=progress):
         count += len(rows)
         segments = None if segmented is None else segmented.values(rows)
         members = None if clustered is None else clustered.values(rows)
         if clustered is not None:
             clustered.check()
-        pairs.add(rows, scale_losses(rows, scale), segments, members)
+        pairs.add(rows, segments, members)
     check_has_rows(count)
     if segmented is not None:
         segmented.check()
-    compared = pairs.rows(name, level, scale[1] - scale[0], scale[0])
+    low, high = sample.scale
+    compared = pairs.rows(name, level, high - low, low)
     named = [*pairs.policies.items(), *([] if pairs.baseline is None else [(name, pairs.baseline)])]
-    windows = tuple((key, window) for key, policy in named if (window := policy_densities.smoothing(policy)))
-    return Comparison(tuple(row._replace(rewards=has_rewards(first)) for row in compared), level, windows)
+    windows = tuple((key, policy.smoothing) for key, policy in named if policy.smoothing)
+    return Comparison(tuple(row._replace(outcome=sample.outcome) for row in compared), level, windows)
 
 
 def _named(
@@ -196,17 +191,22 @@ class _Pair:
 
 class _Pairs:
     def __init__(
-        self, policies: dict[str, Policy], baseline: Policy | None, largest_weight: float | None, *, clustered: bool
+        self,
+        policies: dict[str, PolicyOnLog],
+        baseline: PolicyOnLog | None,
+        largest_weight: float | None,
+        *,
+        clustered: bool,
     ) -> None:
         self.policies, self.baseline, self.clustered = policies, baseline, clustered
         self.bounds = {name: WeightBounds(policy, largest_weight) for name, policy in policies.items()}
         self.baseline_bounds = None if baseline is None else WeightBounds(baseline, largest_weight)
-        self.doubts = {name: PolicyObjections(policy) for name, policy in policies.items()}
-        self.baseline_doubts = PolicyObjections(baseline)
+        self.doubts = {name: PolicyObjections(policy.policy) for name, policy in policies.items()}
+        self.baseline_doubts = PolicyObjections(None if baseline is None else baseline.policy)
         self.given, self.pairs = largest_weight, dict[tuple[str, object], _Pair]()
 
-    def add(self, rows: Rows, losses: Floats, segments: list[object] | None, members: list[object] | None) -> None:
-        """Add a piece."""
+    def add(self, rows: Rows, segments: list[object] | None, members: list[object] | None) -> None:
+        losses = rows.shares
         others = self._weights(self.baseline, self.baseline_bounds, rows)
         for doubts in (*self.doubts.values(), *([] if self.baseline is None else [self.baseline_doubts])):
             doubts.add(rows)
@@ -255,12 +255,12 @@ class _Pairs:
         bounds = self.baseline_bounds
         return bounds is None or (self.bounds[name].known and bounds.known)
 
-    def _weights(self, policy: Policy | None, bounds: WeightBounds | None, rows: Rows) -> Floats | None:
+    def _weights(self, policy: PolicyOnLog | None, bounds: WeightBounds | None, rows: Rows) -> Floats | None:
         """The weights of a policy; None for the logged policy."""
         if policy is None or bounds is None:
             return None
         bounds.add(rows)
-        weights = policy_densities.densities(policy, rows) / rows.densities
+        weights = policy.weights(rows)
         if self.given is not None and weights.max() > self.given:
             rule = f"at least the largest weight, {weights.max():g}"
             raise InputError(f"largest_weight must be {rule}, got {self.given:g}.", "largest_weight")
@@ -319,3 +319,34 @@ def _places(segments: list[object] | None, count: int) -> dict[object, Mask]:
         [names.setdefault("(missing)" if segment is None else segment, len(names)) for segment in segments]
     )
     return {segment: codes == code for segment, code in names.items()}
+
+
+class _Column:
+    """A column of the contexts, such as the user or the city; columns of rows of numbers are named by their index."""
+
+    def __init__(self, name: str, parameter: str) -> None:
+        self.name, self.parameter = str(name), parameter
+        self.known: dict[str, None] = {}
+
+    def values(self, rows: Rows) -> list[object]:
+        """The values of some rows; missing ones are None."""
+        if rows.features is not None:
+            contexts = rows.to_dicts()
+            self.known |= dict.fromkeys(name for context in contexts for name in context)
+            return [context.get(self.name) for context in contexts]
+        numbers = rows.fields is None
+        columns = dict.fromkeys(map(str, range(rows.contexts.shape[1])) if numbers else rows.fields or {})
+        self.known |= columns
+        if self.name not in columns:
+            return [None] * len(rows)
+        values = rows.contexts[:, int(self.name)] if rows.fields is None else rows.fields[self.name]
+        known = [value if value == value else None for value in values.tolist()]
+        return [repr(value) if isinstance(value, list | dict) else value for value in known]  # to group by
+
+    def check(self) -> None:
+        """Raise ParameterError if none of the rows so far had the column."""
+        if self.name not in self.known:
+            names = list(self.known)
+            known = ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
+            rule = f"a column of the contexts ({known})" if names else "a column, but the contexts have none"
+            raise ParameterError(f"{self.parameter} must be {rule}, got {self.name!r}.", self.parameter)

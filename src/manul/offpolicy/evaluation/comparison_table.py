@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manul.offpolicy.estimate import Objection
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.atomic_files import write_csv
 from manul.utils.html_cards import text_block
-from manul.utils.rewards import negate, negate_pair, outcome_names
 
 _HEADER = ("policy", "against", "segment", "loss", "difference", "low", "high", "verdict", "rows", "effective size")
 
@@ -27,7 +27,7 @@ class RewardDifference(NamedTuple):
 class ComparisonRow(NamedTuple):
     """The loss of a policy minus that of the one it is compared with, with an interval; negative is better.
 
-    If the log has `rewards`, `loss` and the differences are negative rewards all the same; `reward` has the rewards.
+    If the `outcome` is a reward, `loss` and the differences are negative rewards all the same; `reward` has the rewards.
     """
 
     policy: str
@@ -40,23 +40,23 @@ class ComparisonRow(NamedTuple):
     rows: int
     effective_size: float
     objections: tuple[Objection, ...] = ()
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     @property
     def reward(self) -> RewardDifference | None:
         """The mean reward and its difference, of which positive is better; None if the log has losses.
 
-        >>> ComparisonRow("new", "logged", None, -43.0, -3.0, -5.0, -1.0, 1000, 120.0, rewards=True).reward
+        >>> row = ComparisonRow("new", "logged", None, -43.0, -3.0, -5.0, -1.0, 1000, 120.0)
+        >>> row._replace(outcome=Outcome.of(rewards="auto")).reward
         RewardDifference(value=43.0, difference=3.0, low=1.0, high=5.0)
         """
-        if not self.rewards:
-            return None
-        return RewardDifference(negate(self.loss), negate(self.difference), *negate_pair((self.low, self.high)))
+        return RewardDifference(*self.numbers) if self.outcome.higher else None
 
     @property
     def numbers(self) -> tuple[float, float, float, float]:
         """The loss, or the reward, and its difference with the ends of the interval, as they are printed."""
-        return self.reward or (self.loss, self.difference, self.low, self.high)
+        shown = self.outcome.from_loss
+        return shown(self.loss), shown(self.difference), *self.outcome.flip((self.low, self.high))
 
     @property
     def usable(self) -> bool:
@@ -91,9 +91,9 @@ class Comparison:
         return len(self.rows)
 
     @property
-    def rewards(self) -> bool:
-        """Whether the log has rewards, which are printed instead of losses."""
-        return any(row.rewards for row in self.rows)
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, which are printed."""
+        return self.rows[0].outcome if self.rows else LOSSES
 
     @property
     def usable(self) -> bool:
@@ -109,14 +109,14 @@ class Comparison:
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for cells in table]
         own = "" if all(row.segment is None for row in self.rows) else ", for each row on its own"
-        better = "; a higher reward is better" if self.rewards else ""
+        better = f"; a higher {self.outcome.name} is better" if self.outcome.higher else ""
         lines.append(f"low and high: {100 * self.level:g} % confidence interval of the difference{own}{better}")
         lines += [f"{name}: smoothed over {window}" for name, window in self.smoothing]
         objections = [f"{_name(row)}: {objection}" for row in self.rows for objection in row.objections]
         return "\n".join(lines + objections)
 
     def _stated(self, name: str) -> str:
-        return outcome_names(rewards=self.rewards).one if name == "loss" else name
+        return self.outcome.keyword if name == "loss" else name
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table as CSV, with full precision; with a column `reward` instead of `loss` if the log has rewards.
@@ -129,7 +129,7 @@ class Comparison:
         policy,against,segment,loss,difference,low,high,rows,effective_size,objections
         new,logged,,0.2,-0.1,-0.15,-0.05,1000,120.0,
         """
-        names = [self._stated(name) for name in ComparisonRow._fields if name != "rewards"]
+        names = [self._stated(name) for name in ComparisonRow._fields if name != "outcome"]
         rows = (
             (*row[:3], *row.numbers, row.rows, row.effective_size, " ".join(map(str, row.objections)))
             for row in self.rows

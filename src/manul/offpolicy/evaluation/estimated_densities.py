@@ -6,7 +6,7 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
-from manul.logs.action_resolution import resolution
+from manul.logs.density_models import resolution
 from manul.utils.validation import Floats
 
 LOWEST, HIGHEST = 0.8, 1.25  # mean weights outside show that the model does not know the actions of the policy
@@ -16,16 +16,7 @@ LARGE_PROBABILITY = 0.1  # of a single action, given the context: fewer than abo
 
 
 def check_estimated(estimator: str, mean_weight: float) -> None:
-    """Refuse an estimate from estimated densities if it cannot be trusted.
-
-    >>> check_estimated("snips", 0.97)
-    >>> check_estimated("snips", 0.3)
-    Traceback (most recent call last):
-    manul.errors.InputError: The log hardly ever played what this policy plays (mean weight 0.3); no estimate.
-    >>> check_estimated("ips", 0.97)
-    Traceback (most recent call last):
-    manul.errors.ParameterError: estimator ips needs logged densities, but those of this log were estimated. Try snips.
-    """
+    """Refuse an estimate from estimated densities if it cannot be trusted."""
     if estimator == "ips":
         raise ParameterError(
             "estimator ips needs logged densities, but those of this log were estimated. Try snips.", "estimator"
@@ -42,35 +33,20 @@ def check_estimated(estimator: str, mean_weight: float) -> None:
 
 
 def check_not_rounded(actions: Floats, densities: Floats) -> None:
-    """Refuse an estimate if actions are too far apart: the log then says nothing about the actions between them.
-
-    >>> check_not_rounded(np.array([0.1, 0.2, 0.1, 0.2]), np.ones(4))
-    Traceback (most recent call last):
-    manul.errors.InputError: The log has only 2 distinct actions in 4 rows, and says nothing about those between; no estimate.
-    """
+    """Refuse an estimate if actions are too far apart: the log then says nothing about the actions between them."""
     if are_rounded(actions, densities):
         size = f"{len(np.unique(actions)):,} distinct actions in {len(actions):,} rows"
         raise InputError(f"The log has only {size}, and says nothing about those between; no estimate.", "log")
 
 
 def are_rounded(actions: Floats, densities: Floats) -> bool:
-    """Whether actions are far apart compared with their spread, in all rows or given the context, however many rows repeat them.
-
-    >>> cents = np.random.default_rng(0).normal(20, 4, 50_000).round(2)
-    >>> densities = np.full(50_000, 1 / 12)
-    >>> [are_rounded(prices, densities) for prices in (cents, cents.round(), 5 * (cents / 5).round())]
-    [False, False, True]
-    """
+    """Whether actions are far apart compared with their spread, in all rows or given the context, however many rows repeat them."""
     step = resolution(actions)
     return step > COARSE * float(np.std(actions)) or float(np.median(densities)) * step > LARGE_PROBABILITY
 
 
 def widen(ends: Within, mean_weight: float) -> Within:
-    """The interval of a loss in [0, 1] if any loss is possible for the share of the weight that is missing or in excess.
-
-    >>> [round(end, 3) for end in widen((0.2, 0.4), 0.9)]
-    [0.18, 0.46]
-    """
+    """The interval of a loss in [0, 1] if any loss is possible for the share of the weight that is missing or in excess."""
     missing = min(abs(1 - mean_weight), 1.0)
     low, high = ends
     return (1 - missing) * low, (1 - missing) * high + missing

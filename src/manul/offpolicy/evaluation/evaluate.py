@@ -8,39 +8,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
 
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Knobs, check_one_knob
-from manul.actions.ranges import Actions
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import Logs, Rows, as_loss_range, declared_ranges, has_rewards, pieces, repeatable
-from manul.offpolicy import named_logs
+from manul.logs.log import Declares
+from manul.logs.rows import Rows
+from manul.logs.sample import Logs, Sample
 from manul.offpolicy.estimate import Estimate
-from manul.offpolicy.evaluation import bandwidth as slope
-from manul.offpolicy.evaluation import intervals, policy_densities
+from manul.offpolicy.evaluation import intervals
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
-from manul.offpolicy.evaluation.estimator_registry import ESTIMATORS
+from manul.offpolicy.evaluation.estimators import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.offpolicy.evaluation.knob_policies import as_knobs_policy, check_log
-from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.outcome_model import Regressor
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
-from manul.offpolicy.evaluation.progress_bar import with_progress
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
+from manul.offpolicy.smoothed import Function
+from manul.outcomes import AnyRange
 from manul.policies.policy import Policy
-from manul.utils.rewards import AnyRange
-from manul.utils.validation import Floats, check_bandwidth, check_choice, check_has_rows, check_number, check_seed
-
-_WITH_BOUNDS = ("empirical-likelihood", *intervals.BOUNDED)
+from manul.utils.validation import Floats, check_choice, check_has_rows, check_number, check_seed
 
 
 def evaluate(
-    policy: Policy | policy_densities.Deterministic,
+    policy: Policy | Function,
     log: Logs,
     estimator: str | None = None,
     interval: str | None = None,
@@ -50,6 +44,7 @@ def evaluate(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    like: Declares | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     outcome_model: str | Regressor | None = None,
@@ -59,8 +54,12 @@ def evaluate(
 
     If the log has rewards, the estimate is printed and drawn as a mean reward, and `reward` of the estimate has it as a number.
 
-    The default estimator is `snips`. With several knobs, it is the doubly robust `dr` if the log has enough decisions like
-    those of the policy, and otherwise `dm`, the prediction of a model. There is an interval only if at least 100 decisions match.
+    `actions` and `losses` or `rewards` are the ranges of the log; if they are not given and the log does not declare them, as text
+    does not, they are those of `like`, an agent or another log, or (0, 1).
+
+    The default estimator is `snips`. With several knobs, steps or options, it is the doubly robust `dr` if the log has
+    enough decisions like those of the policy, and otherwise `dm`, the prediction of a model. There is an interval only if at
+    least 100 decisions match.
 
     A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE, or 1/16 of the range of
     each of several knobs; the interval is that of the smoothed policy. The default interval is `empirical-likelihood`, or
@@ -81,53 +80,58 @@ def evaluate(
     >>> estimate.low < estimate.value < estimate.high, estimate.rows
     (True, 5000)
     """
-    first, log = named_logs.peek(log)
-    losses = as_loss_range(first, losses, rewards)
-    knobs = check_log(first, actions)
-    leads, estimator = estimator is None, estimator or ("snips" if knobs is None else "dr")
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
+    sample.require_logged_densities()
+    leads, estimator = estimator is None, estimator or _default_estimator(sample, interval)
     interval = _check(estimator, interval, level, largest_weight)
-    span, scale = declared_ranges(log, actions, losses)
-    policy = as_policy(policy, log, span or (0.0, 1.0), scale, bandwidth, knobs)
-    if leads and knobs is not None and not _corrects(log, policy):
+    examined = PolicyOnLog.of(policy, sample, bandwidth)
+    if leads and estimator == "dr" and not _corrects(sample, examined):
         estimator, interval = "dm", intervals.NONE
-    terms = ESTIMATORS[estimator].fit(policy, log, span, scale, **_model_options(estimator, outcome_model))
-    doubts = PolicyObjections(policy)
+    terms = ESTIMATORS[estimator].fit(examined, sample, **_model_options(estimator, outcome_model))
+    doubts, bounded = PolicyObjections(examined.policy), intervals.is_bounded(interval)
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
-    bounds = WeightBounds(policy, largest_weight) if interval in _WITH_BOUNDS else WeightBounds(policy, UNKNOWN_BOUND)
-    for rows in with_progress(pieces(log, several=True), log, progress=progress):
-        densities, shares = policy_densities.densities(policy, rows), scale_losses(rows, scale)
-        contribution = terms(rows, densities / rows.densities, shares)
+    has_bounds = bounded or interval == "empirical-likelihood"
+    bounds = WeightBounds(examined, largest_weight if has_bounds else UNKNOWN_BOUND, needed=bounded)
+    for rows in sample.pieces(progress=progress):
+        contribution = terms(rows, examined.weights(rows), rows.shares)
         bounds.add(rows)
-        if interval in intervals.BOUNDED:
+        if bounded:
             bounds.require(interval)
         sums.add(contribution, rows)
         doubts.add(rows)
         ends.add(contribution)
-    sums.check(largest_weight, needs_weights=knobs is None or not ESTIMATORS[estimator].outcome_models)
+    has_model = ESTIMATORS[estimator].outcome_models
+    sums.check(largest_weight, needs_weights=sample.space.is_number or not has_model)
     bound = max(bounds.largest, sums.largest)
-    if knobs is not None and ESTIMATORS[estimator].outcome_models and not sums.evidence.supported:
+    if not sample.space.is_number and has_model and not sums.evidence.supported:
         ends, interval = intervals.start(intervals.NONE, 0), intervals.NONE
     low, high = ends.ends(level, bound)
     if sums.estimated:
         check_not_rounded(*np.concatenate(sums.estimated, axis=1))
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
-    window = policy.bandwidth if isinstance(policy, policy_densities.Smoothed) else None
-    estimate = sums.estimate((low, high), bound, estimator, interval, level, scale, window)
+    estimate = sums.estimate((low, high), bound, estimator, interval, level, sample.scale)
     objections = sorted([*doubts.objections(), *estimate.objections], key=lambda objection: objection.severity)
     return replace(
         estimate,
-        rewards=has_rewards(first),
-        smoothing=policy_densities.smoothing(policy),
+        bandwidth=examined.bandwidth,
+        outcome=sample.outcome,
+        smoothing=examined.smoothing,
         objections=tuple(objections),
     )
 
 
-def _corrects(log: Logs, policy: Policy) -> bool:
-    """Whether a log with several knobs has enough decisions like those of the policy, so that weights correct a model."""
+def _default_estimator(sample: Sample, interval: str | None) -> str:
+    """Few logged decisions match in several knobs, so a model helps; an interval that it does not allow asks for `snips`."""
+    asked = len(sample.space.knobs) == 1 and interval is not None and interval not in (ESTIMATORS["dr"].intervals or ())
+    return "snips" if sample.space.is_number or asked else "dr"
+
+
+def _corrects(sample: Sample, policy: PolicyOnLog) -> bool:
+    """Whether a log of other actions than numbers has enough decisions like those of the policy, so that weights correct a model."""
     evidence = Evidence()
-    for rows in pieces(repeatable(log, "Evaluation with several knobs"), several=True):
-        weights = policy_densities.densities(policy, rows) / rows.densities
+    for rows in sample.repeatable("Evaluation with several knobs").pieces():
+        weights = policy.weights(rows)
         evidence.add(rows, Terms(weights, weights, weights, weights))
     check_has_rows(evidence.rows)
     return evidence.corrects
@@ -163,7 +167,6 @@ class _Sums:
         interval: str,
         level: float,
         scale: Within,
-        bandwidth: float | None,
     ) -> Estimate:
         # The true loss is in its range, whatever the weights are; and an interval contains its estimate.
         value, inside = self.numerator / self.denominator, (max(ends[0], 0.0), min(ends[1], 1.0))
@@ -183,7 +186,6 @@ class _Sums:
             estimator=estimator,
             interval=interval,
             level=level,
-            bandwidth=bandwidth,
             objections=objections,
         )
 
@@ -197,41 +199,15 @@ class _Sums:
             raise InputError(f"largest_weight must be {rule}, got {largest_weight:g}.", "largest_weight")
 
 
-def as_policy(
-    policy: Policy | policy_densities.Deterministic,
-    log: Logs,
-    actions: Within,
-    losses: Within,
-    bandwidth: float | Mapping[str, float] | None,
-    knobs: Knobs | None = None,
-) -> Policy:
-    """A policy as it is, or a function of a context smoothed with a bandwidth, by default the choice of SLOPE."""
-    if knobs is not None:
-        return cast(Policy, as_knobs_policy(policy, knobs, cast(Any, bandwidth)))
-    check_one_knob(policy, "A log with one knob")
-    if isinstance(policy, Policy):
-        if bandwidth is not None:
-            raise ParameterError(f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth")
-        return policy
-    if not callable(policy):
-        raise ParameterError(
-            f"policy must have a method distribution or be a function of a context, got {policy!r}.", "policy"
-        )
-    chosen = ""
-    if bandwidth is None:
-        bandwidth = slope.choose_bandwidth(policy, repeatable(log, "SLOPE"), actions, losses)
-        chosen = " (chosen by SLOPE)"
-    half = check_bandwidth(cast(Any, bandwidth), Actions(*actions))
-    return policy_densities.Smoothed(policy, half, actions, chosen)
-
-
 def _check(estimator: str, interval: str | None, level: float, largest_weight: float | None) -> str:
     allowed = ESTIMATORS[estimator].intervals
     if interval is None:
         preferred = ("empirical-likelihood", "normal", intervals.NONE)
         interval = next((name for name in preferred if name in (allowed or preferred)), preferred[0])
-    advice = None if allowed is None else f"Estimator {estimator} has no others."
-    check_choice("interval", interval, allowed or intervals.NAMES, advice)
+    if allowed is not None:
+        check_choice("interval", interval, allowed, f"Estimator {estimator} has no others.")
+    else:
+        intervals.start(interval, 0)
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.offpolicy.evaluation.empirical_likelihood import SMALLEST_BOUND, Moments, interval, profile
-from manul.offpolicy.evaluation.likelihood_cells import Cells
+from manul.offpolicy.evaluation.empirical_likelihood import SMALLEST_BOUND, Cells, Moments, interval, profile
 from manul.utils.validation import Floats
 
 
@@ -18,15 +17,6 @@ class Gain:
     Both losses are estimated from the same rows, so what the two policies have in common cancels. With d the difference of
     the weights of a row, or its weight minus 1, d averages 0, and d times the loss averages the gain. Losses are scaled to
     [0, 1].
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> actions = rng.random(2000)
-    >>> gain = Gain()
-    >>> gain.add(weights=2.0 * (actions < 0.5), losses=actions, bound=2.0)    # the lower half of a uniform log
-    >>> low, high = gain.interval(0.95)
-    >>> round(gain.value, 2), low < -0.25 < high < 0
-    (-0.25, True)
     """
 
     def __init__(self) -> None:
@@ -66,14 +56,6 @@ class ClusteredGain(Gain):
     """The same for a log with several rows per cluster, such as a user, whose losses depend on each other.
 
     A cluster is one observation: its differences and its losses are summed.
-
-    >>> import numpy as np
-    >>> gain = ClusteredGain()
-    >>> actions, users = np.random.default_rng(0).random(2000), np.arange(2000) // 10
-    >>> gain.add_clusters(users.tolist(), 2.0 * (actions < 0.5), actions, 2.0)
-    >>> low, high = gain.interval(0.95)
-    >>> low < -0.25 < high < 0
-    True
     """
 
     def __init__(self) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from manul.actions.decision import Within
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
+from manul.utils.registry import Registry
 from manul.utils.validation import Floats
 
 REPLICATES = 400  # of the bootstrap
@@ -57,13 +58,7 @@ class NoInterval:
 
 
 class ClopperPearson:
-    """The paper's interval (section 5): exact for a proportion, applied to w u / largest weight, which lies in [0, 1].
-
-    >>> interval = ClopperPearson()
-    >>> interval.add(Terms(*[np.ones(10)] * 3, np.repeat([0.0, 1.0], 5)))
-    >>> [round(end, 4) for end in interval.ends(0.95, 1.0)]
-    [0.1871, 0.8129]
-    """
+    """The paper's interval (section 5): exact for a proportion, applied to w u / largest weight, which lies in [0, 1]."""
 
     def __init__(self) -> None:
         self.count, self.total = 0, 0.0
@@ -83,13 +78,7 @@ class ClopperPearson:
 
 
 class Normal:
-    """The normal approximation, with the delta method for ratios.
-
-    >>> interval = Normal()
-    >>> interval.add(Terms(np.repeat([0.0, 1.0], 50), *[np.ones(100)] * 2, np.repeat([0.0, 1.0], 50)))
-    >>> [round(end, 3) for end in interval.ends(0.95, 1.0)]
-    [0.402, 0.598]
-    """
+    """The normal approximation, with the delta method for ratios."""
 
     def __init__(self) -> None:
         self.sums = np.zeros(5)
@@ -107,13 +96,7 @@ class Normal:
 
 
 class Bernstein:
-    """The two-sided empirical Bernstein bound (Maurer and Pontil 2009, theorem 4), valid for any number of rows.
-
-    >>> interval = Bernstein()
-    >>> interval.add(Terms(*[np.ones(1000)] * 3, np.repeat([0.0, 1.0], 500)))
-    >>> [round(end, 3) for end in interval.ends(0.95, 1.0)]
-    [0.443, 0.557]
-    """
+    """The two-sided empirical Bernstein bound (Maurer and Pontil 2009, theorem 4), valid for any number of rows."""
 
     def __init__(self) -> None:
         self.count, self.total, self.squares = 0, 0.0, 0.0
@@ -135,14 +118,7 @@ class Bernstein:
 
 
 class Bootstrap:
-    """The Poisson bootstrap: each replicate counts a row Poisson(1) times, in both numerator and denominator.
-
-    >>> interval = Bootstrap(seed=0)
-    >>> interval.add(Terms(np.repeat([0.0, 1.0], 500), *[np.ones(1000)] * 2, np.repeat([0.0, 1.0], 500)))
-    >>> low, high = interval.ends(0.95, 1.0)
-    >>> 0.45 < low < 0.48 < 0.52 < high < 0.55
-    True
-    """
+    """The Poisson bootstrap: each replicate counts a row Poisson(1) times, in both numerator and denominator."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -172,11 +148,6 @@ class Sequence:
 
     If an upper bound B of the weights is known in advance, half of the wealth bets on 1 - w u / B >= 0, which has less
     variance than w (1 - u) if losses are small.
-
-    >>> interval = Sequence()
-    >>> interval.add(Terms(*[np.ones(1000)] * 3, np.repeat([0.0, 1.0], 500)))
-    >>> [round(end, 3) for end in interval.ends(0.95, 1.0)]
-    [0.444, 0.556]
     """
 
     def __init__(self, largest_weight: float | None = None) -> None:
@@ -203,13 +174,7 @@ class Sequence:
 
 
 class Wealth:
-    """The wealth of bets against small means of nonnegative values: the lower side of a confidence sequence.
-
-    >>> wealth = Wealth()
-    >>> wealth.add(np.full(1000, 0.5))
-    >>> round(wealth.lower(0.05), 3)
-    0.497
-    """
+    """The wealth of bets against small means of nonnegative values: the lower side of a confidence sequence."""
 
     def __init__(self) -> None:
         self.count, self.logs = 0, np.zeros(len(_LOG_BETS))
@@ -252,23 +217,69 @@ def _poisson_counts() -> Floats:
 _COUNTS = _poisson_counts()
 
 
-_INTERVALS: dict[str, Callable[[int, float | None], Interval]] = {
-    "empirical-likelihood": lambda *_: EmpiricalLikelihood(),
-    "bootstrap": lambda seed, _: Bootstrap(seed),
-    "normal": lambda *_: Normal(),
-    "clopper-pearson": lambda *_: ClopperPearson(),
-    "bernstein": lambda *_: Bernstein(),
-    "sequence": lambda _, largest_weight: Sequence(largest_weight),
+Start = Callable[[int, float | None], Interval]
+_Start = TypeVar("_Start", bound=Callable[..., Interval])
+
+
+class IntervalMethod(NamedTuple):
+    """A registered interval: `start` makes one; a `bounded` one is valid only with an upper bound of the weights."""
+
+    start: Start
+    bounded: bool = False
+
+
+INTERVALS = Registry[IntervalMethod]("interval", "manul.offpolicy.evaluation", suggestion="normal")
+
+
+def register_interval(name: str, *, bounded: bool = False) -> Callable[[_Start], _Start]:
+    """Register a confidence interval under a name, for `evaluate` and `manul evaluate --interval NAME`.
+
+    Decorate a class, or a function that returns an object, with the methods `add(terms)`, called with the `Terms` of each
+    piece of the log, and `ends(level, largest_weight)`, which returns the interval of the loss, scaled to [0, 1]. It is
+    called with the seed of `evaluate` and its `largest_weight`, or None. A `bounded` interval is valid only if the
+    `largest_weight` of `ends` is an upper bound of all weights; `evaluate` refuses logs without one.
+
+    >>> import manul
+    >>> @manul.register_interval("hoeffding", bounded=True)
+    ... class Hoeffding(ClopperPearson):
+    ...     def __init__(self, seed, largest_weight):
+    ...         super().__init__()
+    ...     def ends(self, level, largest_weight):
+    ...         reach = largest_weight * math.sqrt(math.log(2 / (1 - level)) / (2 * self.count))
+    ...         return self.total / self.count - reach, self.total / self.count + reach
+    >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=500)).log
+    >>> manul.evaluate(lambda context: 0.5, log, interval="hoeffding", bandwidth=1/4).interval
+    'hoeffding'
+    >>> INTERVALS.remove("hoeffding")
+    """
+
+    def register(start: _Start) -> _Start:
+        INTERVALS.add(name, IntervalMethod(start, bounded), module=start.__module__)
+        return start
+
+    return register
+
+
+_BUILT_IN: dict[str, IntervalMethod] = {
+    "empirical-likelihood": IntervalMethod(lambda *_: EmpiricalLikelihood()),
+    "bootstrap": IntervalMethod(lambda seed, _: Bootstrap(seed)),
+    "normal": IntervalMethod(lambda *_: Normal()),
+    "clopper-pearson": IntervalMethod(lambda *_: ClopperPearson(), bounded=True),
+    "bernstein": IntervalMethod(lambda *_: Bernstein(), bounded=True),
+    "sequence": IntervalMethod(lambda _, largest_weight: Sequence(largest_weight)),
 }
-NAMES = tuple(_INTERVALS)
+for _name, _method in _BUILT_IN.items():
+    INTERVALS.add(_name, _method, module=__name__)
+NAMES = tuple(_BUILT_IN)
+BOUNDED = tuple(name for name, method in _BUILT_IN.items() if method.bounded)
 NONE = "none"
-BOUNDED = ("clopper-pearson", "bernstein")  # valid only with an upper bound of the weights
 
 
 def start(name: str, seed: int, largest_weight: float | None = None) -> Interval:
-    """Create an interval by name; `largest_weight` is an upper bound of the weights that is known in advance, if any.
+    """Create an interval by name; `largest_weight` is an upper bound of the weights that is known in advance, if any."""
+    return NoInterval() if name == NONE else INTERVALS[name].start(seed, largest_weight)
 
-    >>> type(start("normal", 0)).__name__
-    'Normal'
-    """
-    return NoInterval() if name == NONE else _INTERVALS[name](seed, largest_weight)
+
+def is_bounded(name: str) -> bool:
+    """Whether an interval is valid only with an upper bound of the weights."""
+    return name != NONE and INTERVALS[name].bounded

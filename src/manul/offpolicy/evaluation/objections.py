@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST
 from manul.offpolicy.evaluation.intervals import Terms
-from manul.utils.rewards import negate_pair, outcome_names
+from manul.outcomes import LOSSES
 from manul.utils.validation import Floats
 
 EVIDENCE = 5.4  # against a mean weight of 1; 1 false alarm in 6,000 logs
@@ -76,11 +76,7 @@ class Moments:
 
 
 def is_supported(mean_weight: float, effective_size: float) -> bool:
-    """Whether a log has so many decisions like those of a policy that an interval of its loss can be trusted.
-
-    >>> is_supported(1.0, 120.0), is_supported(0.5, 120.0), is_supported(1.0, 20.0)
-    (True, False, False)
-    """
+    """Whether a log has so many decisions like those of a policy that an interval of its loss can be trusted."""
     return LOWEST <= mean_weight <= HIGHEST and effective_size >= ENOUGH
 
 
@@ -90,14 +86,14 @@ class Evidence:
     def __init__(self) -> None:
         self.likelihood, self.rows, self.weights, self.squares = EmpiricalLikelihood(), 0, 0.0, 0.0
         self.lowest_action, self.highest_action, self.several = np.array(np.inf), np.array(-np.inf), False
-        self.lowest_loss, self.highest_loss, self.rewards = math.inf, -math.inf, False
+        self.lowest_loss, self.highest_loss, self.outcome = math.inf, -math.inf, LOSSES
         self.powers, self.controls, self.influences = np.zeros(2), Moments(), Moments()
 
     def add(self, rows: Rows, terms: Terms) -> None:
         self.add_terms(terms)
         self.lowest_action = np.minimum(self.lowest_action, rows.positions.min(axis=0))
         self.highest_action = np.maximum(self.highest_action, rows.positions.max(axis=0))
-        self.several, self.rewards = rows.knobs is not None, rows.rewards
+        self.several, self.outcome = not rows.space.is_number, rows.outcome
         self.lowest_loss = min(self.lowest_loss, float(rows.losses.min()))
         self.highest_loss = max(self.highest_loss, float(rows.losses.max()))
 
@@ -209,9 +205,8 @@ class Evidence:
         elif self.missing_weight > CHANCE and not weights:
             yield self._missing_decisions(f"Weights average {self.mean_weight:.2g}, not 1")
         elif abs(self.controls.z) > CHANCE:
-            several = outcome_names(rewards=self.rewards).several
             yield self._missing_decisions(
-                f"The model predicts other {several} for the decisions that match than for the policy"
+                f"The model predicts other {self.outcome.plural} for the decisions that match than for the policy"
             )
 
     def _missing_decisions(self, sign: str) -> Objection:
@@ -227,10 +222,8 @@ class Evidence:
         """Object if losses are far from filling their declared range, and the interval is wide because of that."""
         spread, declared = self.highest_loss - self.lowest_loss, scale[1] - scale[0]
         if 0 < MOST_DECLARED * spread < declared and (ends[1] - ends[0]) * declared > WIDE * spread:
-            seen, range_ = (self.lowest_loss, self.highest_loss), scale
-            if self.rewards:
-                seen, range_ = negate_pair(seen), negate_pair(scale)
-            names = outcome_names(rewards=self.rewards).several
+            seen, range_ = map(self.outcome.flip, ((self.lowest_loss, self.highest_loss), scale))
+            names = self.outcome.plural
             declared_as = f"but their range is {range_[0]:g} to {range_[1]:g}"
             sentence = f"The {names} of the log are between {seen[0]:g} and {seen[1]:g}, {declared_as}"
             advice = "The interval allows for all of it. If most of it cannot occur, declare a narrower range."

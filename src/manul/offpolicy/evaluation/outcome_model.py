@@ -15,16 +15,16 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from manul.errors import InputError
-from manul.logs.batching import Logs, Rows, pieces
+from manul.logs.rows import Rows
+from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import FOLDS, IN_ORDER, CriticSettings
-from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.utils.registry import Registry
 from manul.utils.validation import Floats, check_workers
 
 Predict = Callable[[Rows, Floats], Floats]
 """Predicts the losses of several actions per row, scaled to [0, 1]."""
-CrossFit = Callable[[Logs, CriticSettings], Sequence[Predict]]
+CrossFit = Callable[[Sample, CriticSettings], Sequence[Predict]]
 _Function = TypeVar("_Function", bound=Callable[[], Any])
 
 
@@ -64,14 +64,14 @@ def register_outcome_model(name: str) -> Callable[[_Function], _Function]:
     return register
 
 
-def cross_fit(model: str | Regressor, log: Logs, settings: CriticSettings) -> CrossFitted:
+def cross_fit(model: str | Regressor, sample: Sample, settings: CriticSettings) -> CrossFitted:
     """Train a model, given by its name or as an untrained regressor, on the other folds of each fold."""
     if isinstance(model, str):
-        return CrossFitted(OUTCOME_MODELS[model](log, settings), settings.total)
+        return CrossFitted(OUTCOME_MODELS[model](sample, settings), settings.total)
     if not isinstance(model, Regressor):
         rule = "the name of an outcome model or a regressor with the methods fit and predict"
         raise InputError(f"outcome_model must be {rule}, got {model!r}.", "outcome_model")
-    return CrossFitted(cross_fit_regressors(partial(deepcopy, model), log, settings), settings.total)
+    return CrossFitted(cross_fit_regressors(partial(deepcopy, model), sample, settings), settings.total)
 
 
 class CrossFitted:
@@ -88,21 +88,21 @@ class CrossFitted:
         return np.clip(predicted, 0.0, 1.0)
 
 
-def cross_fit_critics(log: Logs, settings: CriticSettings) -> Sequence[Predict]:
+def cross_fit_critics(sample: Sample, settings: CriticSettings) -> Sequence[Predict]:
     """One critic per fold, in one pass over the log."""
     critics = [settings.critic() for _ in range(FOLDS)]
     with ThreadPoolExecutor(min(FOLDS, check_workers("threads", None))) as executor:
-        cross_fitting.train(log, critics, range(FOLDS), IN_ORDER, settings, executor=executor)
+        cross_fitting.train(sample, critics, range(FOLDS), IN_ORDER, settings, executor=executor)
     return [partial(cross_fitting.predict, critic) for critic in critics]
 
 
-def cross_fit_regressors(make: Callable[[], Regressor], log: Logs, settings: CriticSettings) -> Sequence[Predict]:
+def cross_fit_regressors(make: Callable[[], Regressor], sample: Sample, settings: CriticSettings) -> Sequence[Predict]:
     """One regressor per fold, which gets the rows of the other folds at once."""
     folds, tables, targets = [], [], []
-    for rows in pieces(log, several=True):
+    for rows in sample.pieces():
         folds.append(cross_fitting.fold_numbers(rows, settings.total))
         tables.append(_table(rows, rows.positions[:, np.newaxis]))
-        targets.append(scale_losses(rows, settings.losses))
+        targets.append(rows.shares)
     fold, table, target = np.concatenate(folds), np.concatenate(tables), np.concatenate(targets)
     models = [make() for _ in range(FOLDS)]
     for number, model in enumerate(models):

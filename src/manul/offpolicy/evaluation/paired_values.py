@@ -20,13 +20,7 @@ TERMS = 6
 
 @dataclass
 class PairedValue:
-    """Sums over rows; losses and predictions are scaled to [0, 1].
-
-    >>> value = PairedValue()
-    >>> value.add(np.array([0.0, 2.0]), np.array([0.5, 0.25]))
-    >>> value.value, value.logged, value.gain
-    (0.25, 0.375, 0.125)
-    """
+    """Sums over rows; losses and predictions are scaled to [0, 1]."""
 
     products: Floats = field(default_factory=lambda: np.zeros((TERMS, TERMS)))
     hits: int = 0  # rows with a positive weight

@@ -1,204 +1,212 @@
-"""The densities of a policy at the logged actions, and the moments of its actions."""
+"""A policy on the rows of a log: its densities at the logged actions, and actions that represent it."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.smoothing import explored_densities, explored_moments, smooth
-from manul.contexts.schema import Context
+from manul.actions.joint import JointDistribution
+from manul.actions.ranges import Actions
+from manul.actions.space import ActionSpace, several_knobs
+from manul.agents.auto import Auto
 from manul.errors import InputError, ParameterError
-from manul.logs.batching import Rows
-from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
-from manul.offpolicy.evaluation.smoothed_knobs import SmoothedKnobs
+from manul.logs.rows import Rows
+from manul.logs.sample import Sample
+from manul.offpolicy.evaluation import bandwidth as slope
+from manul.offpolicy.smoothed import Function, Smoothed, SmoothedKnobs, owner_of
 from manul.policies.policy import Policy
-from manul.utils.model_files import FileMixin
-from manul.utils.validation import Floats
+from manul.utils.validation import Floats, check_bandwidth
 
-Deterministic = Callable[[Any], Any]
-
-
-class Moments(NamedTuple):
-    """The mean and the mean square of the action of each row."""
-
-    means: Floats
-    squares: Floats
+DRAWS = 4  # actions per row, at which predicted losses are averaged if actions are no numbers
+POINTS = 16  # equally likely actions at which a predicted loss is averaged, per part of a distribution
 
 
 @runtime_checkable
-class Batched(Protocol):
-    """A policy with fast methods for many rows."""
+class HasDensities(Protocol):
+    """A policy that computes the densities of many rows at once."""
 
-    def densities_many(
-        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
-    ) -> Floats:
-        """The density of each row's action."""
-
-    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The mean and the mean square of the action of each row."""
+    def densities_many(self, contexts: Any, actions: Any, within: Any = None) -> Floats: ...
 
 
-def densities(policy: Policy, rows: Rows) -> Floats:
-    """The density of each logged action under a policy.
-
-    >>> import manul
-    >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=4)).log
-    >>> from manul.logs.batching import pieces
-    >>> densities(manul.Cats(leaves=8, bandwidth=1/2, epsilon=0.0), next(pieces(log)))
-    array([1., 1., 1., 1.])
-    """
-    if rows.knobs is not None:
-        several = KnobsPolicy.of(policy)
-        return several.densities(rows, inputs(several.policy, rows))
-    if isinstance(policy, Batched):
-        return policy.densities_many(inputs(policy, rows), rows.actions, rows.within)
-    pairs = zip(distributions(policy, rows), rows.actions, strict=True)
-    return np.array([distribution.density(action) for distribution, action in pairs])
+@runtime_checkable
+class HasLargest(Protocol):
+    def largest_densities_many(self, contexts: Any, within: Any = None) -> Floats: ...
 
 
-def largest_densities(policy: Policy, rows: Rows) -> Floats:
-    """The largest density that a policy gives any action, for each row.
+@runtime_checkable
+class HasMoments(Protocol):
+    """A policy that plays a window, and any action with the probability of its epsilon."""
+
+    def moments_many(self, contexts: Any, within: Any = None) -> tuple[Floats, Floats]: ...
+
+
+@runtime_checkable
+class HasDistributions(Protocol):
+    def distributions_many(self, contexts: Any, within: Any = None) -> list[Distribution]: ...
+
+
+@runtime_checkable
+class Redraws(Protocol):
+    """An agent that draws a decision by its number."""
+
+    def decide_many_again(self, numbers: npt.ArrayLike, contexts: Any, within: Any = None) -> Any: ...
+
+
+@runtime_checkable
+class Explores(Protocol):
+    current_epsilon: float
+
+
+@runtime_checkable
+class HasRange(Protocol):
+    actions: Any
+
+
+@runtime_checkable
+class HasWidth(Protocol):
+    width: int | None
+
+
+class PolicyOnLog:
+    """A policy as estimators see it; densities of other actions than numbers are remembered, because they take a search.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=2)).log
-    >>> from manul.logs.batching import pieces
-    >>> largest_densities(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0.0), next(pieces(log)))
-    array([2., 2.])
-    """
-    batch = getattr(policy, "largest_densities_many", None)
-    if batch is not None:
-        return np.asarray(batch(inputs(policy, rows), rows.within), np.float64)
-    return np.array([distribution.largest_density() for distribution in distributions(policy, rows)])
-
-
-def moments(policy: Policy, rows: Rows) -> Moments:
-    """The first two moments of the action of a policy on each row.
-
-    >>> import manul
-    >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=1)).log
-    >>> from manul.logs.batching import pieces
-    >>> moments(manul.Cats(leaves=8, bandwidth=1/2, epsilon=0.0), next(pieces(log))).means
-    array([0.5])
-    """
-    if isinstance(policy, Batched):
-        return Moments(*policy.moments_many(inputs(policy, rows), rows.within))
-    every = distributions(policy, rows)
-    return Moments(np.array([one.mean() for one in every]), np.array([one.square() for one in every]))
-
-
-class Smoothed:
-    """A function from context to action as a policy: uniform within a bandwidth of its action, clipped to the range.
-
-    >>> Smoothed(lambda context: 0.5, 0.25, (0.0, 1.0)).distribution([1.0]).edges
-    array([0.25, 0.75])
+    >>> policy = PolicyOnLog(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0.0))
+    >>> policy.densities(Rows.of(log)), policy.largest_densities(Rows.of(log))
+    (array([2., 2.]), array([2., 2.]))
     """
 
-    def __init__(self, action: Deterministic, bandwidth: float, actions: Within, chosen: str = "") -> None:
-        self.action, self.bandwidth, self.actions = action, bandwidth, actions
-        self.smoothing = f"± {bandwidth:.4g}{chosen}"
+    def __init__(self, policy: Any) -> None:
+        self.policy, self.space = policy, several_knobs(policy)
+        self._known: dict[tuple[int, int], Floats] = {}
 
-    def distribution(self, context: Context, within: Within | None = None) -> Distribution:
-        """The uniform distribution around the action of the function."""
-        row = (
-            [context] if isinstance(context, Mapping) else np.asarray([[] if context is None else context], np.float32)
-        )
-        (centre,), ends = self._centres(row, within)
-        return smooth(float(centre), self.bandwidth, (float(ends[0, 0]), float(ends[0, 1])))
+    @staticmethod
+    def of(policy: Policy | Function, sample: Sample, bandwidth: float | Mapping[str, float] | None) -> PolicyOnLog:
+        """A policy as it is, or a function of a context smoothed with a bandwidth, by default the choice of SLOPE."""
+        if isinstance(policy, Policy):
+            if bandwidth is not None:
+                raise ParameterError(
+                    f"bandwidth applies only to functions of a context, got {bandwidth!r}.", "bandwidth"
+                )
+            check_space(policy, sample.space)
+            return PolicyOnLog(policy)
+        if not callable(policy):
+            raise ParameterError(
+                f"policy must have a method distribution or be a function of a context, got {policy!r}.", "policy"
+            )
+        if not sample.space.is_number:
+            return PolicyOnLog(SmoothedKnobs(policy, sample.space, cast("Mapping[str, float] | None", bandwidth)))
+        chosen = "" if bandwidth is not None else " (chosen by SLOPE)"
+        width = slope.choose_bandwidth(policy, sample) if bandwidth is None else cast(float, bandwidth)
+        return PolicyOnLog(Smoothed(policy, check_bandwidth(width, Actions(*sample.span)), sample.span, chosen))
 
-    def densities_many(
-        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
-    ) -> Floats:
-        centres, ends = self._centres(contexts, within)
-        return explored_densities(centres, self.bandwidth, 0.0, ends, np.asarray(actions, dtype=np.float64))
+    @property
+    def smoothing(self) -> str:
+        """The window around the actions of a function, and how it was chosen; empty if it is not a smoothed function."""
+        return self.policy.smoothing if isinstance(self.policy, Smoothed | SmoothedKnobs) else ""
 
-    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
-        """The largest density of any action of each row."""
-        centres, ends = self._centres(contexts, within)
-        return explored_densities(centres, self.bandwidth, 0.0, ends, centres)
+    @property
+    def bandwidth(self) -> float | None:
+        return self.policy.bandwidth if isinstance(self.policy, Smoothed) else None
 
-    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The mean and the mean square of the action of each row."""
-        centres, ends = self._centres(contexts, within)
-        return explored_moments(centres, self.bandwidth, 0.0, ends)
+    def weights(self, rows: Rows) -> Floats:
+        """The importance weight of each row."""
+        return self.densities(rows) / rows.densities
 
-    def _centres(self, contexts: Any, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
-        rows: Any = contexts if is_named_list(contexts) else np.asarray(contexts, dtype=np.float32)
-        ends = np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(rows), 2))
-        return centres_of(self.action, rows, ends[:, 0], ends[:, 1]), ends
+    def densities(self, rows: Rows) -> Floats:
+        """The density of each logged action."""
+        if self.space is None and rows.space.is_number:
+            return self._densities(rows)
+        place = rows.first, len(rows)
+        if place not in self._known:
+            check_space(self.policy, rows.space)
+            self._known[place] = self._densities(rows)
+        return self._known[place]
+
+    def _densities(self, rows: Rows) -> Floats:
+        policy, contexts = self.policy, self.inputs(rows)
+        if isinstance(policy, SmoothedKnobs):
+            return policy.densities(rows, contexts)
+        if isinstance(policy, HasDensities):
+            return np.asarray(policy.densities_many(contexts, rows.positions, rows.within), np.float64)
+        actions = rows.positions if rows.space.is_number else map(rows.space.action, rows.positions)
+        pairs = zip(self.distributions(rows), actions, strict=True)
+        return np.array([distribution.density(action) for distribution, action in pairs])
+
+    def largest_densities(self, rows: Rows) -> Floats:
+        """The largest density that the policy gives any action, for each row with a single knob; probabilities are at most 1."""
+        if rows.space.knobs[0][1].is_discrete:
+            return np.ones(len(rows))
+        policy, contexts = self.policy, self.inputs(rows)
+        if isinstance(policy, SmoothedKnobs):
+            return policy.largest(rows, contexts)
+        if isinstance(policy, HasLargest) and self.space is None:
+            return np.asarray(policy.largest_densities_many(contexts, rows.within), np.float64)
+        return np.array([_largest(distribution) for distribution in self.distributions(rows)])
+
+    def knows_largest(self, rows: Rows) -> bool:
+        """Whether `largest_densities` takes no search in every row."""
+        one_number = rows.space.is_number or isinstance(self.policy, SmoothedKnobs)
+        return rows.one_knob and (one_number or rows.space.knobs[0][1].is_discrete)
+
+    def distributions(self, rows: Rows) -> list[Any]:
+        """The distribution of each row."""
+        policy, contexts = self.policy, self.inputs(rows)
+        if isinstance(policy, HasDistributions):
+            return list(policy.distributions_many(contexts, rows.within))
+        within: Any = [None] * len(rows) if rows.within is None else rows.within
+        if self.space is None and rows.within is not None:
+            within = map(tuple, rows.within.tolist())
+        return [policy.distribution(context, ends) for context, ends in zip(contexts, within, strict=True)]
+
+    def points(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Actions, or positions if they are no numbers, that represent the policy on each row, and their probabilities."""
+        if rows.space.is_number:
+            return action_points(self, rows)
+        draws = self._draws(rows)
+        return draws, np.full(draws.shape[:2], 1 / DRAWS)
+
+    def _draws(self, rows: Rows) -> Floats:
+        """The positions of a few actions per row, drawn from the policy; the same ones in every call."""
+        check_space(self.policy, rows.space)
+        space, contexts = rows.space, self.inputs(rows)
+        count, rng = len(rows), np.random.default_rng(rows.first)
+        if isinstance(self.policy, SmoothedKnobs):
+            return self.policy.draws(rows, contexts, rng, DRAWS)
+        if isinstance(self.policy, Redraws):
+            numbers = DRAWS * (rows.first + np.arange(count, dtype=np.uint64))
+            again = self.policy.decide_many_again
+            drawn = [again(numbers + np.uint64(each), contexts, rows.within).actions for each in range(DRAWS)]
+            return np.stack([space.rows(actions, count) for actions in drawn], axis=1)
+        draws = [[space.positions(one.sample(rng)) for _ in range(DRAWS)] for one in self.distributions(rows)]
+        return np.array(draws).reshape(count, DRAWS, -1)
+
+    def range(self, default: Within) -> Within:
+        """The range of the actions of a policy, if they are numbers."""
+        number = self.space is None and isinstance(self.policy, HasRange)
+        return cast(Within, self.policy.actions) if number else default
+
+    def inputs(self, rows: Rows) -> Any:
+        """The contexts for the policy: numbers if they have no names or it takes as many columns, otherwise dicts.
+
+        A method of a policy, such as `agent.best`, gets what the policy gets; other functions get no missing values.
+        """
+        owner = owner_of(self.policy)
+        if owner is None and isinstance(self.policy, Smoothed | SmoothedKnobs):
+            return rows.function_inputs()
+        return _contexts(self.policy if owner is None else owner, rows)
 
 
-def smoothing(policy: Policy) -> str:
-    """The window around the actions of a function, and how it was chosen; empty if the policy is not a smoothed function.
-
-    >>> smoothing(Smoothed(lambda context: 0.5, 0.25, (0.0, 1.0), " (chosen by SLOPE)"))
-    '± 0.25 (chosen by SLOPE)'
-    """
-    inner = policy.policy if isinstance(policy, KnobsPolicy) else policy
-    return inner.smoothing if isinstance(inner, Smoothed | SmoothedKnobs) else ""
-
-
-def is_named_list(contexts: object) -> bool:
-    """Return whether contexts are a list of mappings.
-
-    >>> is_named_list([{"age": 31}]), is_named_list([[31]])
-    (True, False)
-    """
-    return isinstance(contexts, list) and bool(contexts) and isinstance(contexts[0], Mapping)
-
-
-def centres_of(action: Deterministic, contexts: Any, lows: Floats, highs: Floats) -> Floats:
-    """The action of a function on each row, clipped to the range.
-
-    >>> centres_of(lambda context: 3.0, np.zeros((1, 2), np.float32), np.array([0.0]), np.array([2.0]))
-    array([2.])
-    """
-    try:
-        actions = np.array([float(action(context)) for context in contexts], dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"policy must return one number per context: {error}.", "policy") from None
-    if not np.isfinite(actions).all():
-        raise InputError(f"policy must return finite actions, got {actions[~np.isfinite(actions)][0]}.", "policy")
-    return np.clip(actions, lows, highs)
-
-
-def distributions(policy: Policy, rows: Rows) -> list[Distribution | Atoms]:
-    """The distribution of a policy on each row."""
-    batch = getattr(policy, "distributions_many", None)
-    if batch is not None:
-        return list(batch(inputs(policy, rows), rows.within))
-    within = [None] * len(rows) if rows.within is None else [(low, high) for low, high in rows.within.tolist()]
-    return [policy.distribution(context, ends) for context, ends in zip(inputs(policy, rows), within, strict=True)]
-
-
-def owner_of(policy: object) -> object | None:
-    """The saved agent or policy of which a smoothed function is a method, such as `best`; None if there is none.
-
-    >>> import manul
-    >>> agent = manul.Auto()
-    >>> owner_of(Smoothed(agent.best, 0.1, (0.0, 1.0))) is agent, owner_of(Smoothed(len, 0.1, (0.0, 1.0)))
-    (True, None)
-    """
-    action = policy.action if isinstance(policy, Smoothed | SmoothedKnobs) else None
-    return action.__self__ if inspect.ismethod(action) and isinstance(action.__self__, FileMixin) else None
-
-
-def inputs(policy: object, rows: Rows) -> Any:
-    """The contexts for a policy: numbers if they have no names or the policy takes as many columns, otherwise dicts.
-
-    A method of a policy, such as `agent.best`, gets what the policy gets; other functions get no missing values.
-    """
-    if isinstance(policy, Smoothed | SmoothedKnobs):
-        owner = owner_of(policy)
-        return rows.function_inputs() if owner is None else inputs(owner, rows)
+def _contexts(policy: object, rows: Rows) -> Any:
     if rows.numbers is not None:
         return rows.numbers
-    width = getattr(policy, "width", None)
+    width = policy.width if isinstance(policy, HasWidth) else None
     if not width:
         return rows.to_dicts()
     if rows.features is None and width == rows.contexts.shape[1]:
@@ -207,3 +215,90 @@ def inputs(policy: object, rows: Rows) -> Any:
     raise InputError(
         f"The contexts of the log are named, but the policy takes rows of {width} numbers. {advice}", "policy"
     )
+
+
+def check_space(policy: object, space: ActionSpace) -> None:
+    """Raise ParameterError if a policy does not choose the actions of the log."""
+    theirs, ours = several_knobs(policy), None if space.is_number else space
+    if theirs == ours:
+        return
+    if ours is None or theirs is None:
+        text = f"The log has the knobs {', '.join(space.titles)}, but the policy sets one number."
+        if theirs is not None:
+            text = f"A log with one knob takes policies with one knob, but this one sets {', '.join(theirs.titles)}."
+        raise ParameterError(text, "policy")
+    if theirs.names != ours.names:
+        both = f"The log has the knobs {', '.join(ours.titles)}, but the policy sets {', '.join(theirs.titles)}."
+        raise ParameterError(both, "policy")
+    pairs = zip(ours.titles, ours.knobs, theirs.knobs, strict=True)
+    name, own, other = next((name, own, other) for name, (_, own), (_, other) in pairs if own != other)
+    text = f"The knob {name} of the log is {own.written()}, but that of the policy is {other.written()}."
+    raise ParameterError(text, "policy")
+
+
+def _largest(distribution: Any) -> float:
+    if isinstance(distribution, JointDistribution):
+        distribution = distribution.marginal(distribution.space.names[0])
+    return float(distribution.largest_density())
+
+
+def action_points(policy: PolicyOnLog, rows: Rows) -> tuple[Floats, Floats]:
+    """Actions that represent the distribution of a policy on each row, and their probabilities.
+
+    Agents play a window, and uniform actions with probability epsilon. The mean and the mean square of their action then
+    determine the window.
+
+    >>> import manul
+    >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=1)).log
+    >>> points, shares = action_points(PolicyOnLog(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0)), Rows.of(log))
+    >>> points[0, [0, -1]], shares[0, 0]
+    (array([0.296875, 0.765625]), np.float64(0.0625))
+    """
+    steps = (np.arange(POINTS) + 0.5) / POINTS
+    epsilon = _epsilon(policy, rows)
+    if epsilon is None:
+        return _points_by_row(policy, rows, steps)
+    lows, highs = rows.ends(policy.range(rows.space.ends))
+    means, squares = policy.policy.moments_many(policy.inputs(rows), rows.within)
+    uniform, square = (lows + highs) / 2, (lows**2 + lows * highs + highs**2) / 3
+    rest = max(1.0 - epsilon, 1e-12)
+    centres = (means - epsilon * uniform) / rest
+    halves = np.sqrt(np.maximum(3.0 * ((squares - epsilon * square) / rest - centres**2), 0.0))
+    points = centres[:, np.newaxis] + halves[:, np.newaxis] * (2.0 * steps - 1.0)
+    if epsilon == 0:
+        return points, np.full(points.shape, 1 / POINTS)
+    everywhere = lows[:, np.newaxis] + (highs - lows)[:, np.newaxis] * steps
+    shares = np.repeat([(1.0 - epsilon) / POINTS, epsilon / POINTS], POINTS)
+    return np.hstack([points, everywhere]), np.broadcast_to(shares, (len(lows), 2 * POINTS))
+
+
+def _epsilon(policy: PolicyOnLog, rows: Rows) -> float | None:
+    """The share of uniform actions of a policy with windows; None if its distributions may have another form."""
+    inside = policy.policy
+    if isinstance(inside, Smoothed):
+        return 0.0
+    if isinstance(inside, Auto) and inside.nearby:
+        return None
+    if not (isinstance(inside, Explores) and isinstance(inside, HasMoments) and isinstance(inside, HasDensities)):
+        return None
+    first = policy.distributions(rows.select(slice(1)))[0]
+    return None if isinstance(first, Atoms) else float(inside.current_epsilon)
+
+
+def _points_by_row(policy: PolicyOnLog, rows: Rows, steps: Floats) -> tuple[Floats, Floats]:
+    pairs = [_quantiles(each, steps) for each in policy.distributions(rows)]
+    most = max(len(points) for points, _ in pairs)
+    points, shares = np.zeros((2, len(pairs), most))
+    for row, (values, masses) in enumerate(pairs):
+        points[row], shares[row] = values[0], 0.0
+        points[row, : len(values)], shares[row, : len(values)] = values, masses
+    return points, shares
+
+
+def _quantiles(distribution: Distribution | Atoms, steps: Floats) -> tuple[Floats, Floats]:
+    if isinstance(distribution, Atoms):
+        return distribution.positions, distribution.masses
+    edges, densities = distribution.edges, distribution.densities
+    points = edges[:-1, np.newaxis] + np.diff(edges)[:, np.newaxis] * steps
+    masses = np.diff(edges) * densities / len(steps)
+    return points.reshape(-1), np.repeat(masses, len(steps))

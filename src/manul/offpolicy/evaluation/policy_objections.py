@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from manul.logs.batching import Rows
 from manul.logs.row_hashes import known_rows
+from manul.logs.rows import Rows
 from manul.offpolicy.converted_contexts import TITLE, converted_sentence
 from manul.offpolicy.estimate import Objection
-from manul.offpolicy.evaluation.knob_policies import KnobsPolicy
-from manul.offpolicy.evaluation.policy_densities import Smoothed, owner_of
-from manul.offpolicy.evaluation.smoothed_knobs import SmoothedKnobs
+from manul.offpolicy.smoothed import Smoothed, SmoothedKnobs, owner_of
 from manul.utils.model_files import FileMixin
 
 MOST = 0.5  # of the rows: the estimate is mostly about what the policy knows by heart
@@ -16,15 +14,10 @@ SOME = 0.05  # of the rows: fewer hardly change an estimate, and are within the 
 
 
 class PolicyObjections:
-    """Collects them piece by piece.
-
-    >>> PolicyObjections(None).objections()
-    []
-    """
+    """Collects them piece by piece."""
 
     def __init__(self, policy: object) -> None:
-        inside = policy.policy if isinstance(policy, KnobsPolicy) else policy
-        inside = owner_of(inside) or inside
+        inside = owner_of(policy) or policy
         self._is_function = isinstance(inside, Smoothed | SmoothedKnobs)
         self._sketch = inside.trained_on if isinstance(inside, FileMixin) else None
         self._converted, self._asked, self._known = dict[str, str](), 0, 0

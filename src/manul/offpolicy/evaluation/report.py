@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.estimate import Estimate
-from manul.offpolicy.evaluation.comparison_table import Comparison
+from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
+from manul.outcomes import LOSSES
+
+if TYPE_CHECKING:
+    from manul.offpolicy.optimization.verdict import Verdict
 
 _BATCH = 65_536
 _HEADER = ("estimator", "loss", "low", "high", "interval", "rows", "effective size", "mean weight", "largest weight")
 
 
 class Stored:
-    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory.
+    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory."""
 
-    >>> list(Stored([]))
-    []
-    """
-
-    def __init__(self, paths: Sequence[Path], knobs: Knobs | None = None, file_format: str | None = None) -> None:
+    def __init__(self, paths: Sequence[Path], knobs: ActionSpace | None = None, file_format: str | None = None) -> None:
         self.paths, self.knobs, self.file_format = paths, knobs, file_format
 
     def __iter__(self) -> Iterator[Log]:
@@ -35,18 +35,11 @@ class Stored:
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:
-    """Format one line per estimate, and below them the objections.
-
-    >>> estimate = Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000)
-    >>> print(estimates_table([estimate]))
-    estimator    loss     low    high                  interval   rows  effective size  mean weight  largest weight
-        snips  0.2500  0.2000  0.3000  95% empirical-likelihood  1,000             120        1.000             4.0
-    """
-    rewards = any(estimate.rewards for estimate in estimates)
-    rows: list[tuple[str, ...]] = [tuple("reward" if rewards and name == "loss" else name for name in _HEADER)]
+    """Format one line per estimate, and below them the objections."""
+    outcome = estimates[0].outcome if estimates else LOSSES
+    rows: list[tuple[str, ...]] = [tuple(outcome.keyword if name == "loss" else name for name in _HEADER)]
     for estimate in estimates:
-        numbers = estimate.reward or (estimate.value, estimate.low, estimate.high)
-        ends = (f"{number:.4f}" if estimate.usable else "unknown" for number in numbers)
+        ends = (f"{number:.4f}" if estimate.usable else "unknown" for number in estimate.numbers)
         known = estimate.interval != "none"
         interval = f"{100 * estimate.level:g}% {estimate.interval}" if known else "none"
         weights = f"{estimate.effective_size:,.0f}", f"{estimate.mean_weight:.3f}", f"{estimate.largest_weight:.1f}"
@@ -54,50 +47,34 @@ def estimates_table(estimates: Sequence[Estimate]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = [[f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
     objections = dict.fromkeys(str(objection) for estimate in estimates for objection in estimate.objections)
-    better = ["reward: the mean reward of the policy; higher is better"] if rewards else []
+    better = [f"reward: the mean {outcome.name} of the policy; higher is better"] if outcome.higher else []
     return "\n".join(["  ".join(cells) for cells in aligned] + better + list(objections))
 
 
 def estimates_json(estimates: Sequence[Estimate]) -> str:
-    """Format all fields of each estimate as JSON, and `reward` if the log has rewards.
-
-    >>> estimates_json([])
-    '{"estimates": []}'
-    """
-    return json.dumps({"estimates": finite([asdict(each) | reward_field(each.reward) for each in estimates])})
+    """Format all fields of each estimate as JSON, and `reward` if the log has rewards."""
+    return json.dumps({"estimates": finite([plain(each) for each in estimates])})
 
 
 def comparison_json(comparison: Comparison) -> str:
-    """Format all fields of each row of a comparison as JSON.
-
-    >>> comparison_json(Comparison(()))
-    '{"level": 0.95, "comparisons": []}'
-    """
+    """Format all fields of each row of a comparison as JSON."""
     rows = [
-        row._asdict()
-        | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
-        | reward_field(row.reward)
+        plain(row) | {"verdict": row.verdict, "objections": [asdict(objection) for objection in row.objections]}
         for row in comparison
     ]
     return json.dumps({"level": comparison.level, "comparisons": finite(rows)})
 
 
-def reward_field(rewards: NamedTuple | None) -> dict[str, object]:
-    """The field `reward` of JSON, which stands beside the losses if the log has rewards.
-
-    >>> from manul.offpolicy.estimate import Reward
-    >>> reward_field(Reward(43.0, 40.0, 46.0)), reward_field(None)
-    ({'reward': {'value': 43.0, 'low': 40.0, 'high': 46.0}}, {})
-    """
-    return {} if rewards is None else {"reward": rewards._asdict()}
+def plain(result: Estimate | ComparisonRow | Verdict) -> dict[str, object]:
+    """All fields of a result: those of losses, whether the log has `rewards`, and the `reward` if it has."""
+    fields = asdict(result) if is_dataclass(result) else result._asdict()
+    del fields["outcome"]
+    reward = {} if result.reward is None else {"reward": result.reward._asdict()}
+    return {**fields, "rewards": result.outcome.higher, **reward}
 
 
 def finite(value: object) -> object:
-    """The value with null for numbers that JSON does not have.
-
-    >>> finite({"low": float("nan"), "rows": [(1.0, float("inf"))]})
-    {'low': None, 'rows': [[1.0, None]]}
-    """
+    """The value with null for numbers that JSON does not have."""
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -106,20 +83,12 @@ def finite(value: object) -> object:
 
 
 def fit(findings: Sequence[Finding]) -> bool:
-    """Return whether a log is suitable: no finding is an error.
-
-    >>> fit([Finding("warning", "duplicated rows", "3 rows occur twice.")])
-    True
-    """
+    """Return whether a log is suitable: no finding is an error."""
     return all(finding.severity != "error" for finding in findings)
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
-    """Format one line per finding, and a verdict.
-
-    >>> print(findings_text([]))
-    No problems found: the log is suitable for off-policy evaluation.
-    """
+    """Format one line per finding, and a verdict."""
     if not findings:
         return "No problems found: the log is suitable for off-policy evaluation."
     usable = "The log can be used with care." if fit(findings) else "The log is not suitable for off-policy evaluation."
@@ -129,9 +98,5 @@ def findings_text(findings: Sequence[Finding]) -> str:
 
 
 def findings_json(findings: Sequence[Finding]) -> str:
-    """Format the verdict and all findings as JSON.
-
-    >>> findings_json([])
-    '{"fit": true, "findings": []}'
-    """
+    """Format the verdict and all findings as JSON."""
     return json.dumps({"fit": fit(findings), "findings": [asdict(finding) for finding in findings]})

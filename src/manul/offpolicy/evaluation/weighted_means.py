@@ -17,12 +17,7 @@ LEVEL = 0.95
 
 
 def weighted_estimate(weights: Floats, losses: Floats, span: Within, bound: float) -> Estimate:
-    """The self-normalised mean of losses in a range; `bound` is an upper bound of the weights.
-
-    >>> estimate = weighted_estimate(np.full(200, 0.1), np.full(200, 0.5), (0.0, 1.0), 1e6)
-    >>> [objection.title for objection in estimate.objections]
-    ['mean weight', 'wide interval']
-    """
+    """The self-normalised mean of losses in a range; `bound` is an upper bound of the weights."""
     low, high = span
     shares, evidence = (losses - low) / (high - low), Evidence()
     evidence.add_terms(Terms(weights * shares, weights, weights, shares))
@@ -45,11 +40,7 @@ def weighted_estimate(weights: Floats, losses: Floats, span: Within, bound: floa
 
 
 def mean_estimate(losses: Floats, span: Within) -> Estimate:
-    """The mean of losses in a range, with its interval.
-
-    >>> print(mean_estimate(np.full(12, 0.5), (0.0, 1.0)).objections[0])
-    warning: small sample. 12 decisions: not enough to say.
-    """
+    """The mean of losses in a range, with its interval."""
     estimate, count = weighted_estimate(np.ones(len(losses)), losses, span, 1.0), len(losses)
     decisions = "1 decision" if count == 1 else f"{count:,} decisions"
     few = Objection("warning", "small sample", f"{decisions}: not enough to say.")

@@ -11,22 +11,20 @@ from typing import Any, Literal, NamedTuple
 
 from tqdm import tqdm
 
-from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon, describe
 from manul.agents import Mapped
 from manul.agents.auto import Auto
-from manul.logs.batching import Rows, pieces
-from manul.logs.log import Log
-from manul.offpolicy import cross_fitting, named_logs
+from manul.logs.column_fitting import LogColumns
+from manul.logs.rows import Rows
+from manul.logs.sample import Encoded, Sample, Survey
+from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.estimate import Objection
-from manul.offpolicy.optimization import critic_candidates, critic_search, tree_candidates
+from manul.offpolicy.optimization import checkpoint, critic_candidates, critic_search, tree_candidates
 from manul.offpolicy.optimization.critic_search import CriticSearch, LocalPhases, Phases
-from manul.offpolicy.optimization.engines import TrainingResult, local
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.offpolicy.optimization.log_survey import LogSurvey, survey
 from manul.offpolicy.optimization.phase_files import PhaseFiles
-from manul.offpolicy.optimization.replay import Logs
+from manul.offpolicy.optimization.replay import TrainingResult
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty
 from manul.offpolicy.optimization.verdict import Verdict, VerdictSums
@@ -47,8 +45,6 @@ class Trees(NamedTuple):
 class SearchSettings:
     """The arguments of `optimize` that all candidates share; `draw` is None or a seed."""
 
-    actions: Within
-    losses: Within
     penalty: Penalty
     failure: float
     draw: int | None
@@ -61,19 +57,15 @@ class SearchSettings:
 
 
 class CandidateSearch:
-    """One run of `optimize` on a log, whose first batch is `first`."""
+    """One run of `optimize` on a log."""
 
-    def __init__(self, log: Logs, first: Log | None, settings: SearchSettings, *, critic: bool, trees: Trees) -> None:
-        self.settings = settings
-        self._log, self._critic = log, critic
-        self._trees, self._greedy_trees = trees
-        self._columns = None
-        first = named_logs.first_with_contexts(log, first)
-        if first is not None and (self._trees or first.features is not None):
-            self._columns = named_logs.columns_of(first, log)
-        self._encoded = log if self._columns is None else named_logs.Numbers(log, self._columns)
-        # Critics take named fields as they are; sparse features are encoded, as for trees.
-        self.critic_log = self._encoded if first is not None and first.features is not None else log
+    def __init__(self, sample: Sample, settings: SearchSettings, *, critic: bool, trees: Trees) -> None:
+        self.sample, self.settings = sample, settings
+        self._critic, (self._trees, self._greedy_trees) = critic, trees
+        # Critics take named fields as they are; the sparse features of a log with one number are encoded, as for trees.
+        sparse = sample.kind == "features" and sample.space.is_number
+        self._encoded = sample.encoded() if self._trees or sparse else sample
+        self.critic_sample = self._encoded if sparse else sample
 
     def run(self) -> tuple[Table, AnyAgent | Mapped, Verdict | None]:
         """The table, the chosen policy, and the verdict."""
@@ -87,8 +79,8 @@ class CandidateSearch:
         ):
             search = self._search(known, executor, files, bar.update)
             trained = self._train_trees(known, bar.update) if self._trees else None
-            rows = [*self._critic_rows(search), *self._tree_rows(trained)]
             judged = _Judge(self, search, known, files, bar.update)
+            rows = [*self._critic_rows(search, judged), *self._tree_rows(trained)]
             chosen = self._choose(rows, search, judged)
             number = Table(tuple(rows)).lowest if chosen is None else chosen
             policy = self._policy(number, search, trained)
@@ -99,10 +91,16 @@ class CandidateSearch:
     def trees(self) -> int:
         return len(self._trees)
 
-    def _survey(self) -> LogSurvey:
-        settings = self.settings
-        resumable = settings.resume is not None
-        return survey(self._log, actions=settings.actions, losses=settings.losses, contexts=resumable)
+    @property
+    def bandwidths(self) -> list[float | None]:
+        """The bandwidths of the critic, in action units; None if it chooses windows itself, as for several knobs."""
+        if not self._critic or not self.sample.space.is_number:
+            return [None] * self._critic
+        low, high = self.sample.span
+        return [share * (high - low) for share in critic_candidates.SHARES]
+
+    def _survey(self) -> Survey:
+        return self.sample.survey(contexts=self.settings.resume is not None)
 
     def _choose(self, rows: list[Row], search: CriticSearch | None, judged: _Judge) -> int | None:
         """The number of the chosen row; None for the lowest objective, if there are only trees.
@@ -112,22 +110,23 @@ class CandidateSearch:
         """
         if search is None:
             return None
-        critics = len(search.values)
-        critic, trees = critic_candidates.choose(search.values), Table(tuple(rows[critics:]))
+        critics = len(self.bandwidths)
+        critic = critic_candidates.choose(search.values) if search.values else 0
+        trees = Table(tuple(rows[critics:]))
         if not len(trees) or math.isinf(trees.rows[trees.lowest].objective):
             return critic
         value, error = judged.verdict(critics + trees.lowest).value
         better = value + 3.0 * math.hypot(error, rows[critic].penalty) < rows[critic].estimate
         return critics + trees.lowest if better or math.isinf(rows[critic].objective) else critic
 
-    def _files(self, known: LogSurvey | None) -> PhaseFiles:
+    def _files(self, known: Survey | None) -> PhaseFiles:
         settings = self.settings
         if known is None or settings.resume is None or settings.engine == "ray":
             return PhaseFiles(None, {})
         described = {
             "log": asdict(known),
-            "actions": settings.actions,
-            "losses": settings.losses,
+            "actions": self.sample.space.describe(),
+            "losses": self.sample.scale,
             "seed": settings.seed,
             "epsilon": describe(settings.epsilon),
             "critic": self._critic,
@@ -135,57 +134,53 @@ class CandidateSearch:
         }
         return PhaseFiles(settings.resume / "phases", described)
 
-    def _total(self, known: LogSurvey | None) -> int | None:
+    def _total(self, known: Survey | None) -> int | None:
         if known is None:
-            return len(self._log) if isinstance(self._log, Log) else None
+            return self.sample.count
         passes = 1 + 2 * bool(self._trees) + (critic_search.passes(known.rows) if self._critic else 0)
         return known.rows * passes
 
     def _search(
-        self, known: LogSurvey | None, executor: ThreadPoolExecutor, files: PhaseFiles, advance: Advance
+        self, known: Survey | None, executor: ThreadPoolExecutor, files: PhaseFiles, advance: Advance
     ) -> CriticSearch | None:
         if not self._critic:
             return None
         assert known is not None
-        settings = CriticSettings(
-            total=known.rows, actions=self.settings.actions, losses=self.settings.losses,
-            epsilon=self.settings.epsilon, seed=self.settings.seed,
-        )  # fmt: skip
-        phases: Phases = LocalPhases(self.critic_log, settings, executor, files, advance)
-        if self.settings.engine == "ray":
+        sample, given = self.critic_sample, self.settings
+        settings = CriticSettings(known.rows, sample.space, sample.scale, given.seed)
+        phases: Phases
+        if given.engine == "ray":
             from manul.offpolicy.optimization.engines import ray
 
-            phases = ray.RayPhases(self.critic_log, settings, advance)
+            phases = ray.RayPhases(sample, settings, given.epsilon, advance)
+        else:
+            phases = LocalPhases(sample, settings, given.epsilon, executor, files, advance)
         return critic_search.search(phases, settings)
 
-    def _train_trees(self, known: LogSurvey | None, advance: Advance) -> TrainingResult:
+    def _train_trees(self, known: Survey | None, advance: Advance) -> TrainingResult:
         settings = self.settings
         clip = math.sqrt(known.rows) if known is not None and settings.penalty == "measured" else None
         options: dict[str, Any] = {"draw": settings.draw, "clip": clip, "advance": advance}
         if settings.engine == "local":
-            return local.train(self._trees, self._encoded, threads=settings.threads, resume=settings.resume, **options)
+            options |= {"threads": settings.threads, "resume": settings.resume}
+            return checkpoint.train(self._trees, self._encoded, **options)
         from manul.offpolicy.optimization.engines import ray
 
-        ray.reject_resume(settings.resume)
         return ray.train(self._trees, self._encoded, **options)
 
-    def _critic_rows(self, search: CriticSearch | None) -> list[Row]:
-        (low, high), (least, most) = self.settings.actions, self.settings.losses
+    def _critic_rows(self, search: CriticSearch | None, judged: _Judge) -> list[Row]:
+        if search is None:
+            return []
+        if not search.values:
+            loss, error = judged.verdict(0).value
+            return [Row("auto", None, None, loss, error, loss if math.isnan(error) else loss + error)]
+        least, most = self.sample.scale
         rows = []
-        for share, value in zip(critic_candidates.SHARES, search.values if search else [], strict=False):
+        for bandwidth, value in zip(self.bandwidths, search.values, strict=True):
             estimate = least + (most - least) * value.value if value.hits else math.nan
             error = (most - least) * value.error if critic_candidates.is_trusted(value) else math.inf
-            rows.append(
-                Row(
-                    "auto",
-                    share * (high - low),
-                    None,
-                    estimate,
-                    error,
-                    error if math.isinf(error) else estimate + error,
-                    value.effective_size,
-                )
-            )
+            objective = error if math.isinf(error) else estimate + error
+            rows.append(Row("auto", bandwidth, None, estimate, error, objective, value.effective_size))
         return rows
 
     def _tree_rows(self, trained: TrainingResult | None) -> list[Row]:
@@ -193,29 +188,31 @@ class CandidateSearch:
             return []
         return tree_candidates.rows(self._trees, trained, self.settings.penalty, self.settings.failure)
 
-    def _policy(self, lowest: int, search: CriticSearch | None, trained: TrainingResult | None) -> AnyAgent | Mapped:
-        shares = critic_candidates.SHARES if search else ()
-        if search is not None and lowest < len(shares):
-            agent: AnyAgent = search.fit(self.bandwidth(lowest))
-            return named_logs.with_columns(agent, None if self.critic_log is self._log else self._columns)
-        assert trained is not None
-        return named_logs.with_columns(trained.agent(lowest - len(shares)), self._columns)
+    def _policy(self, number: int, search: CriticSearch | None, trained: TrainingResult | None) -> AnyAgent | Mapped:
+        """The policy of a row of the table, which takes the fields of the log instead of encoded rows."""
+        critics = len(self.bandwidths)
+        if search is not None and number < critics:
+            agent: AnyAgent = search.fit(self.bandwidths[number])
+            columns = None if self.critic_sample is self.sample else self._columns
+        else:
+            assert trained is not None
+            agent, columns = trained.agent(number - critics), self._columns
+        return agent if columns is None else Mapped(agent=agent, features=columns)
 
-    def bandwidth(self, number: int) -> float:
-        """The bandwidth of a critic, in action units."""
-        low, high = self.settings.actions
-        return critic_candidates.SHARES[number] * (high - low)
+    @property
+    def _columns(self) -> LogColumns | None:
+        return self._encoded.batches.columns if isinstance(self._encoded.batches, Encoded) else None
 
     def tree_terms(
         self, number: int, total: int, critics: Sequence[Auto | None]
     ) -> Iterator[tuple[Rows, critic_candidates.WindowTerms]]:
         """The rows of the log, with the terms of a tree that was trained on the other folds."""
         agents = tree_candidates.cross_fit(self._greedy_trees[number], self._encoded, total)
-        both = zip(pieces(self._encoded), pieces(self.critic_log), strict=True)
+        both = zip(self._encoded.pieces(), self.critic_sample.pieces(), strict=True)
         for encoded, rows in both:
             for fold, places, part in cross_fitting.fold_rows(encoded, total):
-                terms = tree_candidates.window_terms(agents[fold], part, critics[fold], rows.select(places))
-                yield part, terms
+                critic, same = critics[fold], rows.select(places)
+                yield part, tree_candidates.window_terms(agents[fold], part, critic, same)
 
 
 class _Judge:
@@ -225,28 +222,33 @@ class _Judge:
         self,
         run: CandidateSearch,
         search: CriticSearch | None,
-        known: LogSurvey | None,
+        known: Survey | None,
         files: PhaseFiles,
         advance: Advance,
     ) -> None:
         self._run, self._search, self._known, self._files, self._advance = run, search, known, files, advance
+        self._verdicts: dict[int, Verdict] = {}  # a candidate may be judged to be chosen, and again in the result
 
     def _choices(self, number: int) -> int:
         """The number of candidates from which one was chosen: bandwidths whose gain the log can show, or all trees."""
-        bandwidths = self._search.values if self._search else []
-        if number < len(bandwidths):
-            return max(len(critic_candidates.supported(bandwidths)), 1)
+        if self._search is not None and number < len(self._run.bandwidths):
+            return max(len(critic_candidates.supported(self._search.values)), 1)
         return self._run.trees
 
     def verdict(self, number: int) -> Verdict:
         """The verdict on the candidate of a row of the table."""
+        if number not in self._verdicts:
+            self._verdicts[number] = self._judge(number)
+        return self._verdicts[number]
+
+    def _judge(self, number: int) -> Verdict:
         assert self._known is not None
-        settings, name = self._run.settings, f"verdict-{number}"
-        kept = [each.name for each in fields(Verdict) if each.name != "rewards"]  # a matter of how it is printed
+        name = f"verdict-{number}"
+        kept = [each.name for each in fields(Verdict) if each.name != "outcome"]  # a matter of how it is printed
         saved = self._files.result(name, dict.fromkeys(kept))
         if saved is None:
             cap = critic_candidates.weight_cap(self._known.rows)
-            sums = VerdictSums(settings.actions, settings.losses, cap, self._choices(number))
+            sums = VerdictSums(self._run.sample.scale, cap, self._choices(number))
             for rows, terms in self._rows(number, self._known.rows):
                 sums.add(rows, terms)
                 self._advance(len(rows))
@@ -259,15 +261,15 @@ class _Judge:
 
     def _rows(self, number: int, total: int) -> Iterator[tuple[Rows, critic_candidates.WindowTerms]]:
         """Rows with the weights, the windows and the predictions of a candidate."""
-        shares = len(critic_candidates.SHARES) if self._search else 0
-        critics = self._search.critics if self._search else [None] * cross_fitting.FOLDS
-        if self._search is None or number >= shares:
-            yield from self._run.tree_terms(number - shares, total, critics)
+        critics = len(self._run.bandwidths)
+        if self._search is None or number >= critics:
+            predictors = self._search.critics if self._search else [None] * cross_fitting.FOLDS
+            yield from self._run.tree_terms(number - critics, total, predictors)
             return
-        bandwidth = self._run.bandwidth(number)
-        for parts in critic_candidates.held_out_windows(self._run.critic_log, total):
+        bandwidth = self._run.bandwidths[number]
+        for parts in critic_candidates.held_out_windows(self._run.critic_sample, total):
             for fold, rows in parts:
-                yield rows, critic_candidates.window_terms(self._search.critics[fold], rows, bandwidth)
+                yield rows, self._search.terms(fold, rows, bandwidth)
 
 
 def references(verdict: Verdict | None) -> tuple[Row, ...]:

@@ -1,4 +1,6 @@
-"""Checkpoints of a pass over a log, from which it can resume: agents as `.manul` files, sums in JSON.
+"""Training of all candidates in the threads of this machine, and checkpoints from which it can resume.
+
+A checkpoint has agents as `.manul` files and sums in JSON.
 
 A folder `rows-N` is complete before `progress.json` refers to it; only then is the previous folder deleted.
 """
@@ -8,16 +10,18 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from manul.errors import FileError, ParameterError
 from manul.logs.log import Log
-from manul.offpolicy.optimization.grid import AnyAgent
-from manul.offpolicy.optimization.replay import LogSummary, Replay
+from manul.logs.sample import Sample
+from manul.offpolicy.optimization.grid import AnyAgent, Candidate
+from manul.offpolicy.optimization.replay import LogSummary, Replay, TrainingResult, pieces
 from manul.utils import model_files
 from manul.utils.atomic_files import write_error, write_whole
+from manul.utils.validation import check_has_rows
 
 SECONDS = 10.0  # the shortest time between checkpoints, which is the most work that a crash loses
 SHARE = 0.05  # the largest share of the time for writing checkpoints
@@ -116,3 +120,29 @@ class Checkpoint:
         return ParameterError(
             f"Cannot resume from {self.folder}: different {difference}. Choose a new folder.", "resume"
         )
+
+
+def train(
+    candidates: Sequence[Candidate],
+    sample: Sample,
+    *,
+    draw: int | None,
+    clip: float | None,
+    threads: int | None,
+    resume: str | Path | None,
+    advance: Callable[[int], object],
+) -> TrainingResult:
+    """Train every candidate; with `resume`, continue the run in that folder."""
+    replay, seen = Replay(candidates, draw=draw, threads=threads, clip=clip), LogSummary()
+    checkpoint = None if resume is None else Checkpoint(resume, replay, {"draw": draw, "clip": clip})
+    stream = pieces(sample.batches)
+    for piece in stream if checkpoint is None else checkpoint.skip(stream, seen):
+        replay.learn(piece)
+        seen.add(piece)
+        advance(len(piece))
+        if checkpoint is not None:
+            checkpoint.keep(seen)
+    check_has_rows(seen.rows)
+    if checkpoint is not None:
+        checkpoint.keep(seen, now=True)
+    return TrainingResult(seen, replay.sums, replay.clipped, lambda index: replay.snapshots[index])

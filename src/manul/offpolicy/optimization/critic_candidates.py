@@ -4,6 +4,10 @@ The schedule of training is the one with the lowest squared error on held-out ro
 robust. The narrowest bandwidth is chosen whose value is not above the lowest value plus one standard error: with the same
 critic, a narrower window is nearly always better, but its value is less certain. Bandwidths whose gain the log can show are
 preferred.
+
+If actions are no numbers, there is one candidate, whose windows the critic chooses. Few logged decisions match those of another policy,
+so a model must say what it loses: a critic that learned from the held-out rows only, because a critic finds its own actions
+better than they are.
 """
 
 from __future__ import annotations
@@ -15,12 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from manul.agents.auto import Auto
-from manul.logs.batching import Logs, Rows, pieces
+from manul.logs.rows import Rows
+from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings
-from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import is_supported
 from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.utils.validation import Floats
 
 SHARES = tuple(2.0**-power for power in range(7, 2, -1))  # bandwidths as shares of the range: 1/128 to 1/8
@@ -36,12 +41,12 @@ class WindowTerms:
     halves: Floats
     predicted: Floats
     expected: Floats
-    judged: Floats | None = None  # with several knobs, the expected loss by a critic of other rows
+    judged: Floats | None = None  # if actions are no numbers, the expected loss by a critic of other rows
 
 
 def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
     """The weights of the critic's best windows, and the losses that it predicts for the logged and its own actions."""
-    lows, highs = rows.ends(critic.actions)
+    lows, highs = rows.ends()
     contexts = cross_fitting.critic_contexts(rows)
     centres = critic.centres_many(contexts, bandwidth, rows.within)
     halves = np.minimum(bandwidth, (highs - lows) / 2)
@@ -53,32 +58,40 @@ def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
     return WindowTerms(weights, halves, losses[:, 0], losses[:, 1:].mean(axis=1))
 
 
+def drawn_terms(critic: Auto, judge: Auto, rows: Rows) -> WindowTerms:
+    """The weights of a critic whose actions are no numbers, and the losses that it and its judge predict for actions drawn from it."""
+    policy = PolicyOnLog(critic)
+    points = np.concatenate([rows.positions[:, np.newaxis], policy.points(rows)[0]], axis=1)
+    own, judged = (cross_fitting.predict(each, rows, points) for each in (critic, judge))
+    halves = np.full(len(rows), 0.5)
+    return WindowTerms(policy.weights(rows), halves, own[:, 0], own[:, 1:].mean(axis=1), judged[:, 1:].mean(axis=1))
+
+
 def weight_cap(total: int) -> float:
     """Weights are capped here when a policy is valued, so that one small density has little effect."""
     return 10.0 * math.sqrt(total)
 
 
-def squared_errors(critics: Sequence[Auto], rows: Rows, settings: CriticSettings) -> Floats:
+def squared_errors(critics: Sequence[Auto], rows: Rows) -> Floats:
     """The sum of the squared errors of each critic on rows."""
-    losses = scale_losses(rows, settings.losses)
-    return np.array([((cross_fitting.predict(each, rows, rows.positions) - losses) ** 2).sum() for each in critics])
+    predictions = (cross_fitting.predict(each, rows, rows.positions) for each in critics)
+    return np.array([((predicted - rows.shares) ** 2).sum() for predicted in predictions])
 
 
 def bandwidth_values(critic: Auto, rows: Rows, settings: CriticSettings) -> list[PairedValue]:
     """The values of all bandwidths on held-out rows."""
-    low, high = settings.actions
-    losses, cap = scale_losses(rows, settings.losses), weight_cap(settings.total)
-    values = []
+    low, high = settings.space.ends
+    cap, values = weight_cap(settings.total), []
     for share in SHARES:
         terms = window_terms(critic, rows, share * (high - low))
         values.append(PairedValue())
-        values[-1].add(np.minimum(terms.weights, cap), losses, terms.predicted, terms.expected)
+        values[-1].add(np.minimum(terms.weights, cap), rows.shares, terms.predicted, terms.expected)
     return values
 
 
-def held_out_windows(log: Logs, total: int) -> Iterator[list[tuple[int, Rows]]]:
+def held_out_windows(sample: Sample, total: int) -> Iterator[list[tuple[int, Rows]]]:
     """The rows of each piece of a log by fold."""
-    for piece in pieces(log):
+    for piece in sample.pieces():
         yield [(fold, rows) for fold, _, rows in cross_fitting.fold_rows(piece, total)]
 
 
@@ -96,13 +109,6 @@ def choose(values: Sequence[PairedValue]) -> int:
 
     Bandwidths with many matching decisions come first, if they promise a gain: what the log cannot check is often worse than
     it looks. Without such a promise, the narrowest of all is as good a guess as before.
-
-    >>> losses = np.repeat([0.0, 0.5], 200)
-    >>> narrow, wide = PairedValue(), PairedValue()
-    >>> narrow.add(np.where(np.arange(400) < 50, 8.0, 0.0), losses)
-    >>> wide.add(np.where(np.arange(400) < 200, 2.0, 0.0), losses)
-    >>> choose([narrow, wide])
-    1
     """
     trusted = [number for number, value in enumerate(values) if is_trusted(value)]
     if not trusted:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from manul.actions.decision import Within
 from manul.actions.ranges import Actions
@@ -29,12 +29,26 @@ RULES: dict[str, Make] = {
 }
 
 
+@runtime_checkable
+class HasBandwidth(Protocol):
+    bandwidth: float | None
+
+
+def bandwidth_of(agent: AnyAgent) -> float | None:
+    """The bandwidth of an agent; 0 if it has no density, None if it chooses one in every decision."""
+    return agent.bandwidth if isinstance(agent, HasBandwidth) else 0.0
+
+
 @dataclass(frozen=True)
 class Candidate:
     """An untrained agent with a name; copies of it are trained."""
 
     name: str
     agent: AnyAgent
+
+    @property
+    def bandwidth(self) -> float | None:
+        return bandwidth_of(self.agent)
 
     def fresh(self) -> AnyAgent:
         """An agent to train: one with the same attributes, because an agent has only settings before its first context.

@@ -10,31 +10,27 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
-from manul.logs.batching import as_loss_range, has_rewards, repeatable
-from manul.logs.log import Log
+from manul.logs.log import Declares
 from manul.logs.row_hashes import sketch_log
-from manul.offpolicy import named_logs, small_batches
+from manul.logs.sample import Logs, Sample
 from manul.offpolicy.converted_contexts import context_objections
-from manul.offpolicy.evaluation.knob_policies import check_log
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
-from manul.offpolicy.optimization.knob_search import KnobSettings, optimize_knobs, reject_settings
 from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_densities
-from manul.offpolicy.optimization.replay import Logs
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidths
 from manul.offpolicy.optimization.verdict import Verdict
 from manul.offpolicy.restricted import Restricted
+from manul.outcomes import Outcome
 from manul.utils.atomic_files import table_beside
 from manul.utils.html_cards import text_block
-from manul.utils.rewards import known_range
-from manul.utils.validation import check_choice, check_number, check_range
+from manul.utils.validation import check_choice, check_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,14 +53,14 @@ class Optimized:
     without_densities: Restrained | None = None
 
     @property
-    def rewards(self) -> bool:
-        """Whether the log has rewards, which are printed, drawn and written instead of losses."""
-        return self.table.rewards
+    def outcome(self) -> Outcome:
+        """What the log has: losses or rewards, which are printed, drawn and written."""
+        return self.table.outcome
 
     @property
     def reward(self) -> float | None:
         """The estimated mean reward of the best policy; None if the log has losses."""
-        return self.chosen.mirrored().estimate if self.rewards else None
+        return self.outcome.from_loss(self.chosen.estimate) if self.outcome.higher else None
 
     @property
     def chosen(self) -> Row:
@@ -96,14 +92,14 @@ class Optimized:
         """Draw the objective over bandwidth and leaves, and mark the chosen tree; the critic, which has no leaves, is named."""
         from manul.plotting import cell_map
 
-        rows = [row.mirrored() if self.rewards else row for row in self.table]
+        rows = [row.stated(self.outcome) for row in self.table]
         cells = [(row.bandwidth, row.leaves, row.objective) for row in rows if row.bandwidth and row.leaves]
         if not cells:
             raise _no_trees()
-        best = self.chosen.mirrored() if self.rewards else self.chosen
+        best = self.chosen.stated(self.outcome)
         if best.bandwidth and best.leaves:
-            return cell_map(cells, axes, rewards=self.rewards, chosen=(best.bandwidth, best.leaves, best.objective))
-        drawn = cell_map(cells, axes, rewards=self.rewards)
+            return cell_map(cells, axes, outcome=self.outcome, chosen=(best.bandwidth, best.leaves, best.objective))
+        drawn = cell_map(cells, axes, outcome=self.outcome)
         drawn.set_title(f"chosen: {best.candidate}, objective {best.objective:.4f}\n{drawn.get_title()}")
         return drawn
 
@@ -127,6 +123,7 @@ def optimize(
     actions: Within | None = None,
     losses: Within | None = None,
     rewards: Within | None = None,
+    like: Declares | None = None,
     epsilon: Epsilon = 0.0,
     seed: int = 0,
     threads: int | None = None,
@@ -146,13 +143,13 @@ def optimize(
     that of its theorem ("paper"), which fails with probability `failure`; `candidates=["cats"], grid=Grid.paper(),
     penalty=1` is CATS_Off. With `draw`, a tree is the one before a random round, as in the paper, instead of the one after
     the last round. The policy explores with `epsilon`. With `resume`, a folder, an interrupted run can be resumed.
-    `actions` and `losses` are by default the ranges of the log, or (0, 1); a log of rewards also takes `rewards`, and its
-    result is printed, drawn and written in rewards. If contexts are named, the policy accepts named
-    contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays
-    where the log has actions, unless you give candidates or a grid.
+    `actions` and `losses` are by default the ranges of the log, of `like`, an agent or another log, or (0, 1); a log of
+    rewards also takes `rewards`, and its result is printed, drawn and written in rewards. If contexts are named, the policy
+    accepts named contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`,
+    which stays where the log has actions, unless you give candidates or a grid.
 
-    On a log with several knobs, the only candidate is "auto", with windows of its own choice; `resume` and `engine` do not
-    apply. The gain is mostly that of a model: then the verdict has no interval and says so.
+    On a log with several knobs, the only candidate is "auto", with windows of its own choice. The gain is mostly that of a
+    model: then the verdict has no interval and says so.
 
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
@@ -164,75 +161,59 @@ def optimize(
     _check_penalty(penalty)
     check_choice("rule", rule, RULES)
     check_choice("engine", engine, ("local", "ray"))
-    if "auto" in names or penalty == "measured":
-        repeatable(log, "optimize")
-    first, log = named_logs.peek(small_batches.join_small(log))
-    losses = _loss_range(first, losses, rewards)
-    knobs = check_log(first, actions)
-    if knobs is not None:
-        given = () if candidates is None and grid is None else names
-        reject_settings(given, knobs, resume=resume, engine=engine)
-        scale = check_range("losses", named_logs.choose_range(losses, getattr(first, "loss_range", None)))
-        searched = optimize_knobs(log, KnobSettings(knobs, scale, epsilon, seed, threads, progress))
-        return _result(*searched, first, log)
-    if candidates is None and grid is None and first is not None and first.densities_estimated:
-        return _without_densities(log, actions=actions, losses=losses, seed=seed)
-    ranges = {
-        "actions": check_range("actions", named_logs.choose_range(actions, getattr(first, "action_range", None))),
-        "losses": check_range("losses", named_logs.choose_range(losses, getattr(first, "loss_range", None))),
-    }
-    grid = grid or (Grid.small() if penalty == "measured" else Grid.paper())
-    trees = Trees(*(grid.candidates(rule=rule, epsilon=each, seed=seed, **ranges) for each in (epsilon, 0.0)))
-    check_bandwidths(trees.trees, penalty)
+    if engine == "ray" and resume is not None:
+        raise ParameterError(
+            f"resume must be None with engine='ray', got {str(resume)!r}. Use engine='local'.", "resume"
+        )
+    Outcome.of(losses=losses, rewards=rewards).known_losses("optimize")
+    passes = 2 if "auto" in names or penalty == "measured" else 1
+    sample = Sample.of(
+        log, actions=actions, losses=losses, rewards=rewards, like=like, purpose="optimize", passes=passes
+    )
+    sample.require_logged_densities()
+    default = candidates is None and grid is None
+    if not sample.space.is_number:
+        names = ("auto",) if default else names
+        if "cats" in names:
+            several = ", ".join(sample.space.titles)
+            raise ParameterError(f"Trees set one knob, but the log has {several}. Use candidates='auto'.", "candidates")
+    elif default and sample.estimated:
+        return _without_densities(sample, seed)
+    trees = Trees([], [])
+    if "cats" in names:
+        grid = grid or (Grid.small() if penalty == "measured" else Grid.paper())
+        ranges = {"actions": sample.span, "losses": sample.scale}
+        trees = Trees(*(grid.candidates(rule=rule, epsilon=each, seed=seed, **ranges) for each in (epsilon, 0.0)))
+        check_bandwidths(trees.trees, penalty)
     settings = SearchSettings(
-        **ranges, penalty=penalty, failure=failure, draw=seed if draw else None, epsilon=epsilon, seed=seed,
+        penalty=penalty, failure=failure, draw=seed if draw else None, epsilon=epsilon, seed=seed,
         threads=threads, resume=None if resume is None else Path(resume), engine=engine, progress=progress,
     )  # fmt: skip
-    search = CandidateSearch(
-        log, first, settings, critic="auto" in names, trees=trees if "cats" in names else Trees([], [])
-    )
-    return _result(*search.run(), first, log)
+    search = CandidateSearch(sample, settings, critic="auto" in names, trees=trees)
+    table, policy, verdict = search.run()
+    if not isinstance(sample.batches, Iterator):  # the paper's penalty takes logs that can be read only once
+        policy.trained_on = sketch_log(sample)
+    learner: Any = policy.agent if isinstance(policy, Mapped) else policy
+    # A policy of rewards learns and is inspected in rewards.
+    learner.outcome = sample.outcome.with_losses(learner.outcome.losses)
+    if verdict is not None:
+        objections = (*context_objections(sample.converted), *verdict.objections)
+        verdict = replace(verdict, outcome=sample.outcome, objections=objections)
+    return Optimized(replace(table, outcome=sample.outcome), policy, verdict)
 
 
-def _loss_range(first: Log | None, losses: Within | None, rewards: Within | None) -> Within | None:
-    if rewards is None:
-        return losses
-    known_range(rewards, "optimize", rewards=True)
-    return cast("Within | None", as_loss_range(first, losses, rewards))
-
-
-def _result(
-    table: Table, policy: AnyAgent | Mapped | Restricted, verdict: Verdict | None, first: Log | None, log: Logs
-) -> Optimized:
-    if not isinstance(log, Iterator):  # the paper's penalty takes logs that can be read only once
-        policy.trained_on = sketch_log(log)
-    rewards = has_rewards(first)
-    if verdict is None:
-        return Optimized(replace(table, rewards=rewards), policy, None)
-    objections = (*context_objections(first), *verdict.objections)
-    marked = replace(verdict, rewards=rewards, objections=objections)
-    return Optimized(replace(table, rewards=rewards), policy, marked)
-
-
-def _without_densities(log: Logs, **settings: Any) -> Optimized:
+def _without_densities(sample: Sample, seed: int) -> Optimized:
     """The policy that stays where the log has actions, because estimated densities say little about other actions."""
-    whole = log if isinstance(log, Log) else Log.concat(list(log))
-    result = optimize_without_densities(whole, **settings)
+    result = optimize_without_densities(sample.whole(), actions=sample.span, losses=sample.scale, seed=seed)
     value = math.nan if result.estimate is None else result.estimate.value
     row = Row("auto, restricted", result.policy.bandwidth, None, value, 0.0, value)
-    return Optimized(Table((row,), chosen=0, rewards=result.rewards), result.policy, without_densities=result)
+    return Optimized(Table((row,), chosen=0, outcome=result.outcome), result.policy, without_densities=result)
 
 
 def check_plot(log: Logs, candidates: Iterable[str] | None, grid: Grid | None) -> None:
-    """Raise ParameterError before `optimize` runs if its result would have no trees to plot.
-
-    >>> check_plot([], ["auto"], None)
-    Traceback (most recent call last):
-    manul.errors.ParameterError: plot needs trees, but there are none among the candidates.
-    """
-    first, _ = named_logs.peek(log)
-    default = candidates is None and grid is None
-    only_critics = first is not None and (first.densities_estimated or first.knobs is not None)
+    """Raise ParameterError before `optimize` runs if its result would have no trees to plot."""
+    sample, default = Sample.of(log), candidates is None and grid is None
+    only_critics = sample.estimated or not sample.space.is_number
     if "cats" not in _check_candidates(candidates, grid) or (default and only_critics):
         raise _no_trees()
 

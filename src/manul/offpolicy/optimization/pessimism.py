@@ -19,10 +19,10 @@ from manul.actions.decision import Decisions, Within
 from manul.agents.auto import Auto
 from manul.agents.density_critic import fit_critic
 from manul.errors import InputError
-from manul.logs.batching import as_loss_range, declared_ranges, has_rewards
-from manul.logs.density_models import contexts_of, folds, ranges_of, select
+from manul.logs.density_models import contexts_of, folds, ranges_of, require_one_knob, select
 from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
+from manul.logs.sample import Sample
 from manul.offpolicy.converted_contexts import context_objections
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation import intervals
@@ -30,8 +30,8 @@ from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.restricted import Restricted
-from manul.utils.rewards import AnyRange, negate
-from manul.utils.validation import Floats, check_has_rows, check_number, check_outcomes, check_seed
+from manul.outcomes import LOSSES, AnyRange, Outcome
+from manul.utils.validation import Floats, check_has_rows, check_number, check_seed, check_taken
 
 FOLDS = 3
 BANDWIDTH = 1 / 32  # of the range
@@ -41,20 +41,17 @@ BANDWIDTH = 1 / 32  # of the range
 class Restrained:
     """A policy for a log without densities, and the estimate of its loss or, if there is none, the reason.
 
-    `logged` is the mean loss of the log; `rewards` marks a log of rewards, whose losses are negative rewards.
-
-    >>> print(Restrained(policy=None, estimate=None, refusal="The log is too short.", logged=0.25))
-    The log lost 0.25 on average. The log is too short.
+    `logged` is the mean loss of the log, a negative reward if its `outcome` is a reward.
     """
 
     policy: Restricted
     estimate: Estimate | None
     refusal: str | None
     logged: float = float("nan")
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     def __str__(self) -> str:
-        logged = f"The log earned {negate(self.logged):.4g}" if self.rewards else f"The log lost {self.logged:.4g}"
+        logged = f"The log {'earned' if self.outcome.higher else 'lost'} {self.outcome.state(self.logged)}"
         if self.estimate is None:
             return f"{logged} on average. {self.refusal}"
         return f"{logged} on average. The policy's estimate rests on estimated densities: {self.estimate}"
@@ -88,18 +85,17 @@ def optimize_without_densities(
     """
     check_has_rows(len(log))
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
-    _, (least, worst) = declared_ranges(log, actions, as_loss_range(log, losses, rewards))
-    ranges = ranges_of(log, actions)
-    check_outcomes(
-        log.actions, np.ones(len(log)), log.losses, ranges[:, 0], ranges[:, 1], loss_range=(least, worst),
-        rewards=has_rewards(log), logged=True,
-    )  # fmt: skip
-    train = _Training(log, ranges, (least, worst), bandwidth, check_seed(seed))
+    require_one_knob(log, "Optimization without densities")
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards)
+    ranges, outcome = ranges_of(log, sample.span), log.outcome.with_losses(sample.scale)
+    check_taken(log.actions, np.ones(len(log)), ranges[:, 0], ranges[:, 1], logged=True)
+    outcome.check(log.losses)
+    train = _Training(log, ranges, sample.scale, bandwidth, check_seed(seed))
     estimate, refusal = _estimate(train, level)
-    estimate = None if estimate is None else replace(estimate, rewards=has_rewards(log))
+    estimate = None if estimate is None else replace(estimate, outcome=log.outcome)
     policy, logged = train.policy(np.arange(len(log))), float(log.losses.mean())
-    policy.trained_on = sketch_log(log)
-    return Restrained(policy, estimate, refusal, logged, rewards=has_rewards(log))
+    policy.trained_on, policy.critic.outcome = sketch_log(log), outcome
+    return Restrained(policy, estimate, refusal, logged, log.outcome)
 
 
 class _Training:
@@ -138,10 +134,8 @@ def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str |
         terms, fold_densities = training.terms(training.policy(train), held_out)
         ends.add(terms)
         parts, densities = [*parts, terms], [*densities, fold_densities]
-    numerators, weights = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("numerators", "weights")
-    )
-    objections = context_objections(training.log)
+    numerators, weights = (np.concatenate(column) for column in zip(*(part[:3:2] for part in parts), strict=True))
+    objections = context_objections(training.log.converted)
     if objections:
         return None, objections[0].sentence
     try:

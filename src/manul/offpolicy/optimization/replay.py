@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -12,24 +13,17 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.smoothing import smooth
 from manul.contexts import conversion
-from manul.logs.batching import has_rewards
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.utils.rewards import known_range, numeric_range
-from manul.utils.validation import Floats, check_outcomes, check_seed, check_workers
+from manul.utils.validation import Floats, check_seed, check_taken, check_workers
 
 PIECE = 16_384  # rows
-Logs = Log | Iterable[Log]
 _NOTHING = np.empty(0)
 
 
-def pieces(log: Logs, size: int = PIECE) -> Iterator[Log]:
-    """A log, or the batches of one, in pieces of at most `size` rows.
-
-    >>> [len(piece) for piece in pieces(Log(np.zeros((5, 1), np.float32), *np.ones((3, 5))), size=2)]
-    [2, 2, 1]
-    """
-    for batch in [log] if isinstance(log, Log) else log:
+def pieces(batches: Iterable[Log], size: int = PIECE) -> Iterator[Log]:
+    """The batches of a log in pieces of at most `size` rows."""
+    for batch in batches:
         for first in range(0, len(batch), size):
             yield batch.rows(slice(first, first + size))
 
@@ -45,6 +39,16 @@ class LogSummary:
         self.lowest_density = min(self.lowest_density, float(piece.densities.min()))
         columns: Sequence[npt.NDArray[Any]] = _columns(piece)[:4]
         self.checksums = [zlib.crc32(column.data, crc) for column, crc in zip(columns, self.checksums, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """A summary of the log, the sums of the losses and clipped weights of each candidate, and the trained agents."""
+
+    seen: LogSummary
+    sums: Floats
+    clipped: Floats
+    agent: Callable[[int], AnyAgent]
 
 
 class Replay:
@@ -112,7 +116,7 @@ class Replay:
         return weights
 
     def _add(self, weights: Floats, losses: Floats) -> None:
-        least, worst = known_range(self.agents[0].losses, "optimize")
+        least, worst = self.agents[0].outcome.known_losses("optimize")
         terms = weights, weights * ((losses - least) / (worst - least)), weights * weights
         for column, values in enumerate(terms):
             # One addition after the other, so that the result does not depend on the sizes of batches.
@@ -126,12 +130,7 @@ class Replay:
 
 
 def draws(seed: int) -> Iterator[int]:
-    """The rounds, counted from 0, that replace the sample in a reservoir of size one.
-
-    >>> rounds = draws(3)
-    >>> [next(rounds) for _ in range(5)]
-    [0, 15, 66, 100, 1494]
-    """
+    """The rounds, counted from 0, that replace the sample in a reservoir of size one."""
     sample, number = 1, 0
     while True:
         yield sample - 1
@@ -145,9 +144,8 @@ def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
     whole_range = np.array(agents[0].actions)[:, np.newaxis]
     narrowed = piece.lows is not None and piece.highs is not None
     lows, highs = (piece.lows, piece.highs) if narrowed else whole_range
-    ends, loss_range = (cast(Floats, lows), cast(Floats, highs)), numeric_range(agents[0].losses)
-    outcomes = piece.actions, piece.densities, piece.losses
-    check_outcomes(*outcomes, *ends, loss_range=loss_range, rewards=has_rewards(piece), logged=True)
+    check_taken(piece.actions, piece.densities, cast(Floats, lows), cast(Floats, highs), logged=True)
+    piece.outcome.with_losses(agents[0].losses).check(piece.losses)
     if piece.lows is not None and piece.highs is not None and len(piece):
         widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
         for number in (np.argmin(piece.highs - piece.lows), np.argmin(piece.lows), np.argmax(piece.highs)):
@@ -173,7 +171,7 @@ def _numbers(column: Floats) -> Floats:
 
 def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float, weights: Floats) -> float:
     contexts, actions, densities, losses, lows, highs = columns
-    player, (least, worst) = agent.player_for(contexts), known_range(agent.losses, "optimize")
+    player, (least, worst) = agent.player_for(contexts), agent.outcome.known_losses("optimize")
     for row, (action, density, loss) in enumerate(
         zip(*(c.tolist() for c in (actions, densities, losses)), strict=True)
     ):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manul.offpolicy.evaluation.objections import SMALL
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.atomic_files import write_csv
-from manul.utils.rewards import negate
 
 MOST_PRINTED = 10  # rows of a table; of more candidates, the best are printed
 
@@ -29,13 +29,9 @@ class Row(NamedTuple):
     objective: float
     effective_size: float = math.nan
 
-    def mirrored(self) -> Row:
-        """The row with rewards instead of losses: the objective is the reward minus the penalty.
-
-        >>> Row("auto", 0.25, None, -43.0, 2.0, -41.0).mirrored()[3:]
-        (43.0, 2.0, 41.0, nan)
-        """
-        return self._replace(estimate=negate(self.estimate), objective=negate(self.objective))
+    def stated(self, outcome: Outcome) -> Row:
+        """The row in the sign of the outcome: the objective of rewards is the reward minus the penalty."""
+        return self._replace(estimate=outcome.from_loss(self.estimate), objective=outcome.from_loss(self.objective))
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,8 @@ class Table:
     """One row per candidate, in the order of the grid; `references` are other policies, which are only printed.
 
     Of more than ten rows, the ten with the lowest objectives are printed, the lowest first. `chosen` is the index of the
-    chosen row, by default the one with the lowest objective. If the log has `rewards`, the rows have negative rewards all
-    the same, and rewards are printed and written: a column `reward`, and the objective is the reward minus the penalty.
+    chosen row, by default the one with the lowest objective. If the `outcome` of the log is a reward, the rows have negative
+    rewards all the same, and rewards are printed and written: a column `reward`, and the objective is the reward minus the penalty.
     Estimates from fewer than 30 matching decisions are printed as "?".
 
     >>> print(Table((Row("Cats", 0.25, 4, 0.2, 0.01, 0.21, 70), Row("Cats", 0.125, 8, 0.1, 0.02, 0.12, 9))))
@@ -57,7 +53,7 @@ class Table:
     rows: tuple[Row, ...]
     references: tuple[Row, ...] = ()
     chosen: int | None = None
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -84,10 +80,10 @@ class Table:
 
     @property
     def _header(self) -> tuple[str, ...]:
-        return tuple("reward" if self.rewards and name == "estimate" else name for name in Row._fields)
+        return tuple("reward" if self.outcome.higher and name == "estimate" else name for name in Row._fields)
 
     def _stated(self, row: Row) -> Row:
-        return row.mirrored() if self.rewards else row
+        return row.stated(self.outcome)
 
     def __str__(self) -> str:
         printed = self._printed_rows()
@@ -101,14 +97,16 @@ class Table:
             first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
             lines.append("  ".join([row[0].ljust(len(first)), *rest]))
         marked, mark = (
-            (self.lowest, "highest" if self.rewards else "lowest") if self.chosen is None else (self.chosen, "chosen")
+            (self.lowest, "highest" if self.outcome.higher else "lowest")
+            if self.chosen is None
+            else (self.chosen, "chosen")
         )
         lines[1 + printed.index(marked)] += f"  <- {mark}"
         if any(_few_match(row) for row in rows):
             lines.append(f"?: fewer than {SMALL:g} logged decisions match those of the candidate.")
         if left_out := len(self) - len(printed):
             lines.append(f"and {left_out:,} more candidates")
-        if self.rewards:
+        if self.outcome.higher:
             lines.append("Rewards are means; higher is better. The objective is the reward minus the penalty.")
         if marked != self.lowest:
             lines.append(

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from manul.actions.decision import Decisions
 from manul.agents.auto import Auto
 from manul.errors import ParameterError
-from manul.logs.batching import Logs, Rows, pieces
+from manul.logs.rows import Rows
+from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
-from manul.offpolicy.evaluation.doubly_robust import action_points
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog, action_points
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
-from manul.offpolicy.optimization.engines import TrainingResult
-from manul.offpolicy.optimization.grid import AnyAgent, Candidate
+from manul.offpolicy.optimization.grid import AnyAgent, Candidate, bandwidth_of
+from manul.offpolicy.optimization.replay import TrainingResult
 from manul.offpolicy.optimization.results import Row
 from manul.policies import theory
-from manul.utils.rewards import known_range
 
 Penalty = float | Literal["measured", "paper"]
 
@@ -45,13 +45,12 @@ def _measured(candidate: Candidate, trained: TrainingResult, number: int) -> Row
 
 
 def _paper(candidate: Candidate, trained: TrainingResult, number: int, constant: float) -> Row:
-    agent: Any = candidate.agent
-    low, high = agent.actions
+    low, high = candidate.agent.actions
     mean = float(trained.sums[number]) / trained.seen.rows
     penalty = theory.off_policy_penalty(
         mean_loss=mean,
         horizon=trained.seen.rows,
-        bandwidth=agent.bandwidth / (high - low),
+        bandwidth=(candidate.bandwidth or 0.0) / (high - low),
         minimum_density=min(trained.seen.lowest_density * (high - low), 1.0),
         constant=constant,
     )
@@ -59,17 +58,16 @@ def _paper(candidate: Candidate, trained: TrainingResult, number: int, constant:
 
 
 def _row(candidate: Candidate, mean: float, penalty: float, effective_size: float = math.nan) -> Row:
-    agent: Any = candidate.agent
-    lowest, highest = known_range(agent.losses, "optimize")
+    lowest, highest = candidate.agent.outcome.known_losses("optimize")
     estimate, penalty = lowest + (highest - lowest) * mean, (highest - lowest) * penalty
-    leaves = getattr(agent, "leaves", None)
-    return Row(candidate.name, agent.bandwidth, leaves, estimate, penalty, estimate + penalty, effective_size)
+    shape = candidate.bandwidth, candidate.agent.parameters.get("leaves")
+    return Row(candidate.name, *shape, estimate, penalty, estimate + penalty, effective_size)
 
 
 def check_bandwidths(candidates: Sequence[Candidate], penalty: Penalty) -> None:
     """Reject agents without a density, and agents without a bandwidth if the penalty depends on it."""
     for candidate in candidates:
-        bandwidth = getattr(candidate.agent, "bandwidth", 0)
+        bandwidth = candidate.bandwidth
         if not (penalty == "measured" if bandwidth is None else bandwidth > 0):
             raise ParameterError(
                 f"candidates must have a bandwidth above 0, got {candidate.agent!r} as {candidate.name!r}.",
@@ -77,10 +75,10 @@ def check_bandwidths(candidates: Sequence[Candidate], penalty: Penalty) -> None:
             )
 
 
-def cross_fit(candidate: Candidate, log: Logs, total: int) -> list[AnyAgent]:
+def cross_fit(candidate: Candidate, sample: Sample, total: int) -> list[AnyAgent]:
     """One agent per fold, trained on the other folds in the order of the log."""
     agents = [candidate.fresh() for _ in range(cross_fitting.FOLDS)]
-    for piece in pieces(log):
+    for piece in sample.pieces():
         folds = cross_fitting.fold_numbers(piece, total)
         for fold, agent in enumerate(agents):
             rows = piece.select(folds != fold)
@@ -97,12 +95,11 @@ def window_terms(agent: AnyAgent, rows: Rows, critic: Auto | None, critic_rows: 
     """
     low, high = agent.actions
     weights = agent.densities_many(rows.contexts, rows.actions, rows.within) / rows.densities
-    share = getattr(agent, "bandwidth", None) or Auto.narrowest_share * (high - low)
-    lows, highs = rows.ends(agent.actions)
-    halves = np.minimum(share, (highs - lows) / 2)
+    lows, highs = rows.ends()
+    halves = np.minimum(bandwidth_of(agent) or Auto.narrowest_share * (high - low), (highs - lows) / 2)
     if critic is None:
         nothing = np.zeros(len(weights))
         return WindowTerms(weights, halves, nothing, nothing)
-    points, shares = action_points(agent, rows, agent.actions)
+    points, shares = action_points(PolicyOnLog(agent), rows)
     losses = cross_fitting.predict(critic, critic_rows, np.column_stack([rows.actions, np.clip(points, low, high)]))
     return WindowTerms(weights, halves, losses[:, 0], (losses[:, 1:] * shares).sum(axis=1))

@@ -10,17 +10,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.logs.batching import Rows
+from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.gain import Gain
 from manul.offpolicy.evaluation.intervals import NONE, Terms
-from manul.offpolicy.evaluation.loss_scaling import scale_losses
 from manul.offpolicy.evaluation.objections import ENOUGH, Evidence
 from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.evaluation.weight_bounds import LARGEST_BOUND
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
-from manul.utils.rewards import negate
+from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import Floats
 
 LEVEL = 0.95
@@ -46,8 +45,8 @@ class Verdict:
     better than it is. Of the `rows`, `effective_size` match the decisions of the policy; nothing is shown unless the verdict
     is `supported` by enough of them. Nothing is shown if one of the `objections` is an error, and nothing is proven if the
     densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
-    confirm; `error`, `low` and `high` are then NaN. If the log has `rewards`, `value`, `logged` and `greedy` are negative
-    rewards all the same, and `reward` has the rewards.
+    confirm; `error`, `low` and `high` are then NaN. If the `outcome` is a reward, `value`, `logged` and `greedy` are
+    negative rewards all the same, and `reward` has the rewards.
     """
 
     value: tuple[float, float]
@@ -63,14 +62,16 @@ class Verdict:
     choices: int = 1
     objections: tuple[Objection, ...] = ()
     estimated: bool = False
-    rewards: bool = False
+    outcome: Outcome = LOSSES
 
     @property
     def reward(self) -> VerdictRewards | None:
         """The mean rewards of the policy and of the logged one; None if the log has losses."""
-        if not self.rewards:
+        if not self.outcome.higher:
             return None
-        return VerdictRewards(_negated(self.value), _negated(self.logged), self.greedy and _negated(self.greedy))
+        shown = self.outcome.from_loss
+        greedy = None if self.greedy is None else (shown(self.greedy[0]), self.greedy[1])
+        return VerdictRewards((shown(self.value[0]), self.value[1]), (shown(self.logged[0]), self.logged[1]), greedy)
 
     @property
     def status(self) -> Literal["proven", "likely", "not shown", "rests on a model"]:
@@ -144,25 +145,21 @@ class VerdictSums:
     `choices` is the number of candidates from which the policy was chosen.
     """
 
-    def __init__(self, actions: Within, losses: Within, cap: float, choices: int = 1) -> None:
-        self._actions, self._losses, self._cap, self._choices = actions, losses, cap, choices
+    def __init__(self, losses: Within, cap: float, choices: int = 1) -> None:
+        self._losses, self._cap, self._choices = losses, cap, choices
         self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
         self._evidence, self._floors_known = Evidence(), True
         self._judged: float | None = None
 
-    def add(
-        self,
-        rows: Rows,
-        terms: WindowTerms,
-    ) -> None:
+    def add(self, rows: Rows, terms: WindowTerms) -> None:
         """Add held-out rows with the weights, windows and predictions of the policy."""
-        losses, weights = scale_losses(rows, self._losses), terms.weights
+        losses, weights = rows.shares, terms.weights
         self._value.add(np.minimum(weights, self._cap), losses, terms.predicted, terms.expected)
         self._gain.add(weights, losses, self._bound(rows, weights, terms.halves))
         self._evidence.add(rows, Terms(weights * losses, weights, weights, losses))
         if terms.judged is not None:
             self._judged = (self._judged or 0.0) + float(terms.judged.sum())
-        greedy = greedy_weights(rows, self._actions)
+        greedy = greedy_weights(rows)
         self._floors_known = self._floors_known and greedy is not None
         if greedy is not None:
             self._greedy.add(greedy, losses)
@@ -213,29 +210,21 @@ class VerdictSums:
         )
 
     def _bound(self, rows: Rows, weights: Floats, halves: Floats) -> float:
-        known = rows.floors if rows.knobs is None else None
+        known = rows.floors if rows.space.is_number else None
         floors = np.zeros(len(weights)) if known is None else np.nan_to_num(known)
         floors = np.where(floors > 0, np.maximum(floors, 0.5 / (halves * LARGEST_BOUND)), 0.0)
         bounds = np.divide(0.5 / halves, floors, out=np.full(len(weights), UNKNOWN_BOUND), where=floors > 0)
         return max(min(float(bounds.max()), LARGEST_BOUND), float(weights.max()))
 
 
-def _negated(loss: tuple[float, float]) -> tuple[float, float]:
-    return negate(loss[0]), loss[1]
-
-
-def greedy_weights(rows: Rows, actions: Within) -> Floats | None:
+def greedy_weights(rows: Rows) -> Floats | None:
     """The importance weights of the logged policy without its uniform exploration; None if a floor is not known.
 
     The logged density is floor + (1 - epsilon) greedy density, with epsilon = floor times the length of the range.
-
-    >>> rows = Rows(0, np.empty((2, 0)), np.ones(2), np.array([4.6, 0.1]), np.ones(2), None, None, floors=np.full(2, 0.1))
-    >>> greedy_weights(rows, (0.0, 2.0)).round(3)
-    array([1.223, 0.   ])
     """
-    if rows.floors is None or rows.knobs is not None or np.isnan(rows.floors).any():
+    if rows.floors is None or not rows.space.is_number or np.isnan(rows.floors).any():
         return None
-    lows, highs = rows.ends(actions)
+    lows, highs = rows.ends()
     greedy = 1.0 - rows.floors * (highs - lows)
     explained = (rows.densities - rows.floors) / rows.densities
     return np.divide(explained, greedy, out=np.zeros(len(greedy)), where=greedy > 1e-9)

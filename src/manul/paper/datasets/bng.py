@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from manul.errors import InputError
 from manul.paper.datasets.correlations import Cells, reorder
-from manul.utils.validation import check_seed, check_whole_number
+from manul.utils.validation import Floats, check_seed, check_whole_number
 from manul.worlds.tables.table_columns import columns, numbers_of, read_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 # Numeric columns have BINS bins, merged to COARSE for mutual information, which is estimated from SAMPLE rows.
 BINS, COARSE, SAMPLE = 64, 8, 20_000

@@ -24,14 +24,6 @@ def folder() -> Path:
 
 
 def checksum(path: Path) -> str:
-    """The SHA-256 of a file.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a").write_bytes(b"")
-    ...     checksum(Path(folder, "a"))[:8]
-    'e3b0c442'
-    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -75,8 +67,10 @@ def download(address: str, path: Path, name: str) -> Path:
 
 def _reason(error: BaseException) -> str:
     """The message of an error, without its number and class."""
-    inner = getattr(error, "reason", error)
-    return str(getattr(inner, "strerror", None) or inner)
+    from urllib.error import URLError
+
+    inner = error.reason if isinstance(error, URLError) else error
+    return str((inner.strerror if isinstance(inner, OSError) else None) or inner)
 
 
 def _checksum_path(path: Path) -> Path:

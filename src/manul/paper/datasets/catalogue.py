@@ -73,12 +73,7 @@ def find_file(name: str, data: str | Path | None = None) -> Path:
 
 
 def check_name(name: str) -> str:
-    """Check the name of a data set, and suggest the closest name if it is unknown.
-
-    >>> check_name("cpu_atc")
-    Traceback (most recent call last):
-    manul.errors.ParameterError: dataset must be one of ds, wisconsin, ..., got 'cpu_atc'. Did you mean cpu_act?
-    """
+    """Check the name of a data set, and suggest the closest name if it is unknown."""
     if name in NAMES:
         return name
     advice = remedy(str(name), NAMES, "Use --data and --target for your own table.")

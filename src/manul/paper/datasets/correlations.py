@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from manul.utils.validation import Floats
+
 Codes = NDArray[np.int64]
 PASSES, OVERSHOOT = 6, 1.5
 # Only frequent categories keep their correlations: at most so many per column, each in at least this share of the rows.
@@ -34,14 +35,7 @@ class Cells:
 
 
 def reorder(sample: Cells, table: Cells, rng: np.random.Generator) -> list[Floats]:
-    """Reorder the numeric columns of a sample so that they have the correlations of the table.
-
-    >>> rng = np.random.default_rng(0)
-    >>> one, two = rng.standard_normal((2, 1000))
-    >>> after = reorder(Cells([one, two], []), Cells([one, one + two], []), rng)
-    >>> round(float(np.corrcoef(after)[0, 1]), 1)
-    0.7
-    """
+    """Reorder the numeric columns of a sample so that they have the correlations of the table."""
     if not sample.numbers or len(sample.numbers) + len(sample.categories) < 2 or len(table) < 3:
         return list(sample.numbers)
     counts = [_frequent_categories(codes) for codes in table.categories]
@@ -113,8 +107,7 @@ class _Indicators:
     def _joint_shares_of(self, one: int, two: int) -> Floats:
         shape = self.counts[one] + 1, self.counts[two] + 1
         counts = np.bincount(self.codes[one] * shape[1] + self.codes[two], minlength=shape[0] * shape[1])
-        shares: Floats = counts.reshape(shape)[:-1, :-1] / len(self.codes[one])
-        return shares
+        return counts.reshape(shape)[:-1, :-1] / len(self.codes[one])
 
     def add(self, coefficients: Floats, total: Floats) -> None:
         """Add linear functions of the indicators; coefficients have a row per category, and a column per row of the total."""

@@ -12,9 +12,8 @@ import numpy as np
 
 from manul.actions.ranges import fraction
 from manul.paper.experiments import methods, published
-from manul.paper.experiments.offline.sweep import INITIAL, RULES
 from manul.paper.experiments.result_tables import Row, power_of_two
-from manul.paper.experiments.timing.sweep import BANDWIDTH, LEAVES
+from manul.paper.experiments.timing import BANDWIDTH, LEAVES
 from manul.plotting import COLOURS, GREY
 from manul.utils.atomic_files import write_whole
 
@@ -31,8 +30,8 @@ COLOUR = {
     methods.DEFAULT: COLOURS[3],
     methods.ADAPTIVE: COLOURS[3],
     methods.AUTO: COLOURS[3],
-    INITIAL: "black",
-    RULES["path"]: COLOURS[3],
+    methods.INITIAL: "black",
+    methods.RULES["path"]: COLOURS[3],
     methods.CONSTANT: GREY,
     methods.OPTIMUM: GREY,
     "VW CATS": COLOURS[4],

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from manul.paper.experiments.methods import CONSTANT, EPSILON, OPTIMUM
+
 Array = NDArray[np.float64]
 
-EPSILON = 0.05
 BANDWIDTHS = tuple(2.0**-power for power in range(2, 8))
 SMALLEST_WIDTH, STEPS, TOLERANCE = 1e-4, 500, 1e-9  # of the search for the best linear policy
 
@@ -27,11 +28,7 @@ class Optimum:
 
 
 def expected_loss(targets: Array, centres: Array | float, bandwidth: float, epsilon: float = EPSILON) -> float:
-    """The expected mean loss of a policy with these centres, clipped so that the windows fit into [0, 1].
-
-    >>> expected_loss(np.array([0.5]), 0.5, bandwidth=0.25, epsilon=0.0)
-    0.125
-    """
+    """The expected mean loss of a policy with these centres, clipped so that the windows fit into [0, 1]."""
     distance = np.abs(np.clip(centres, bandwidth, 1 - bandwidth) - targets)
     window = np.where(distance < bandwidth, (bandwidth**2 + distance**2) / (2 * bandwidth), distance)
     anywhere = (targets**2 + (1 - targets) ** 2) / 2
@@ -39,17 +36,19 @@ def expected_loss(targets: Array, centres: Array | float, bandwidth: float, epsi
 
 
 def best_bandwidth(targets: Array, centres: Array | float) -> Optimum:
-    """The bandwidth from 1/4 to 1/128 with the lowest loss.
-
-    >>> best_bandwidth(np.array([0.5]), 0.5).bandwidth
-    0.0078125
-    """
+    """The bandwidth from 1/4 to 1/128 with the lowest loss."""
     return min((Optimum(expected_loss(targets, centres, h), h) for h in BANDWIDTHS), key=lambda optimum: optimum.loss)
 
 
 def best_constant(targets: Array) -> Optimum:
     """The loss of the median, which is the best centre except for effects of the window."""
     return best_bandwidth(targets, float(np.median(targets)))
+
+
+def best_policies(contexts: NDArray[np.float32], targets: Array) -> dict[str, Optimum]:
+    """The best constant and the best linear policy, by the names of the experiments."""
+    centres, _ = linear_centres(contexts, targets)
+    return {CONSTANT: best_constant(targets), OPTIMUM: best_bandwidth(targets, centres)}
 
 
 def linear_centres(contexts: NDArray[np.float32], targets: Array) -> tuple[Array, float]:
@@ -91,5 +90,4 @@ def _weighted_fit(features: Array, targets: Array, weights: Array) -> Array:
     scaled = features * weights[:, np.newaxis]
     # One-hot columns add up to the column of ones; lstsq returns the solution with the smallest norm.
     solution = np.linalg.lstsq(scaled.T @ features, scaled.T @ targets, rcond=1e-10)[0]
-    predictions: Array = features @ solution
-    return predictions
+    return features @ solution

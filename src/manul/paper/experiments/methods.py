@@ -8,20 +8,27 @@ from math import log2
 from typing import Any
 
 from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree
+from manul.agents.agent_registry import DEFAULT_BANDWIDTH, DEFAULT_LEAVES
 from manul.agents.learners import CoinBetting
-from manul.offpolicy import Grid
+from manul.offpolicy.optimization.grid import Grid, Rule
 from manul.policies.policy import Agent
 
 EPSILON = 0.05
-DEFAULT_CELL = (512, 1 / 32)
 POWERS = range(1, 14)
 _MARGIN = CoinBetting(target="margin")
 
 PAPER, MARGIN, TREE, LINEAR = "Cats.paper", "Cats.paper, margin", "dTree", "dLinear"
-OURS, DEFAULT, ADAPTIVE, AUTO = "Cats", "Cats(leaves=512, bandwidth=1/32)", "AdaptiveCats", "Auto"
+OURS, DEFAULT, ADAPTIVE, AUTO = (
+    "Cats",
+    f"Cats(leaves={DEFAULT_LEAVES}, bandwidth={DEFAULT_BANDWIDTH})",
+    "AdaptiveCats",
+    "Auto",
+)
 # Methods whose time per round is proportional to the leaves, not to their logarithm.
 EVERY_LEAF = (LINEAR, "VW dLinear")
 CONSTANT, OPTIMUM = "best constant", "smoothed optimum"
+INITIAL = "initial (logged)"
+RULES: dict[Rule, str] = {"paper": "CATS_Off (paper)", "path": "CATS_Off (rule of Cats)"}
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,7 @@ class Player:
 
 
 def tree(name: str, leaves: int, bandwidth: float) -> Player:
-    """A variant of CATS.
-
-    >>> tree(PAPER, 16, 1/8).make(0)
-    Cats.paper(actions=(0.0, 1.0), leaves=16, bandwidth=0.125, ...)
-    """
+    """A variant of CATS."""
     settings: dict[str, Any] = {"leaves": leaves, "bandwidth": bandwidth, "epsilon": EPSILON}
     makers: dict[str, Callable[[int], Agent]] = {
         PAPER: lambda seed: Cats.paper(seed=seed, **settings),
@@ -63,6 +66,6 @@ def online() -> Iterator[Player]:
         yield from (tree(name, leaves, bandwidth) for bandwidth, leaves in Grid.paper().cells)
     for name in (TREE, LINEAR):
         yield from (discrete(name, 2**power) for power in POWERS)
-    yield tree(DEFAULT, *DEFAULT_CELL)
+    yield tree(DEFAULT, DEFAULT_LEAVES, float(DEFAULT_BANDWIDTH))
     yield Player(ADAPTIVE, 256, None, lambda seed: AdaptiveCats(leaves=256, epsilon=EPSILON, seed=seed), 14.0)
     yield Player(AUTO, None, None, lambda seed: Auto(epsilon=EPSILON, seed=seed), 14.0)

@@ -51,11 +51,7 @@ class Offline:
 
 @cache
 def online() -> tuple[Online, ...]:
-    """All published cells.
-
-    >>> len(online())
-    624
-    """
+    """All published cells."""
     return tuple(
         Online(
             NAMES[row["dataset"]],
@@ -82,11 +78,7 @@ def best(dataset: str, player: str) -> Online | None:
 
 @cache
 def offline() -> dict[str, Offline]:
-    """The published test losses, by dataset.
-
-    >>> offline()["ds"].initial
-    0.207061
-    """
+    """The published test losses, by dataset."""
     rows = (list(row.values()) for row in _rows("paper_offline.csv"))
     return {NAMES[name]: Offline(NAMES[name], *map(float, numbers)) for name, *numbers in rows}
 

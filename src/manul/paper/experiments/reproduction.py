@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import platform
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from manul.errors import MissingDependency, ParameterError
-from manul.paper.experiments import machine, published, result_tables
-from manul.paper.experiments.offline import analysis
-from manul.paper.experiments.offline import sweep as offline_sweep
-from manul.paper.experiments.online import analysis as online_analysis
-from manul.paper.experiments.online import sweep as online_sweep
+from manul.paper.experiments import figures as plots
+from manul.paper.experiments import offline, online, published, result_tables, timing
 from manul.paper.experiments.page import Page, Section, loss_table, slope_table
 from manul.paper.experiments.problem_sets import Problem, Selection
-from manul.paper.experiments.results_file import ResultsFile
-from manul.paper.experiments.timed_tasks import TaskRunner
-from manul.paper.experiments.timing import analysis as timing_analysis
-from manul.paper.experiments.timing import sweep as timing_sweep
+from manul.paper.experiments.timed_tasks import ResultsFile, TaskRunner
 from manul.utils.atomic_files import writable_folder, write_whole
 from manul.utils.suggestions import remedy
 from manul.utils.validation import check_seed
@@ -61,9 +59,6 @@ class _Run:
     def vw_folder(self) -> Path | None:
         return self.scratch if self.with_vw else None
 
-    def write(self, name: str, table: Sequence[result_tables.Row]) -> None:
-        result_tables.write(self.out / f"{name}.csv", table)
-
 
 def reproduce(
     experiments: Sequence[str] = NAMES,
@@ -89,20 +84,24 @@ def reproduce(
     selection = Selection(datasets, rounds, check_seed(seed), None if data is None else Path(data), target)
     selection.check()
     with_vw = _has_vw(requested=vw)
-    _require_plots()
     problems = selection.problems()
     folder = writable_folder(out)
     runner = TaskRunner(ResultsFile(folder / "cells.json"), threads, progress)
     with TemporaryDirectory() as scratch:
         run = _Run(problems, runner, folder, Path(scratch), with_vw)
-        outputs = [_EXPERIMENTS[name](run) for name in NAMES if name in chosen]
-    sections = [section for section, _ in outputs]
+        sections: list[Section] = []
+        tables: dict[str, list[result_tables.Row]] = {}
+        for name in (name for name in NAMES if name in chosen):
+            section, results = _EXPERIMENTS[name](run)
+            for title, table in results.items():
+                result_tables.write(folder / f"{title}.csv", table)
+            sections.append(section)
+            tables |= results
     findings = [finding for section in sections for finding in section.findings]
     facts = _facts(run, time.perf_counter() - started)
     call = command or f"manul.paper.experiments.reproduce({', '.join(map(repr, chosen))})"
     page = Page(call, facts, sections, run.has_published)
     write_whole(folder / "index.html", page.html())
-    tables = dict(item for _, tables in outputs for item in tables.items())
     return Reproduction(tables, folder / "index.html", tuple(findings))
 
 
@@ -110,12 +109,8 @@ Output = tuple[Section, dict[str, list[result_tables.Row]]]
 
 
 def _online(run: _Run) -> Output:
-    from manul.paper.experiments import figures as plots
-
-    table = [row for problem in run.problems for row in online_sweep.sweep(problem, run.runner, folder=run.vw_folder)]
-    best = online_analysis.best(table)
-    run.write("online", table)
-    run.write("online-best", best)
+    table = [row for problem in run.problems for row in online.sweep(problem, run.runner, folder=run.vw_folder)]
+    best = online.best(table)
     caption = run.caption(
         "The lowest progressive loss of each method over its settings",
         "published: the lowest over the authors' settings",
@@ -124,7 +119,7 @@ def _online(run: _Run) -> Output:
     for problem in run.problems:
         picture = plots.save(plots.grids(table, problem.name), run.out / f"online-grid-{problem.name}")
         figures.append((picture, f"Every cell of the paper's grid on {problem.name}: the effect of K and h."))
-    findings = [line for problem in run.problems for line in online_analysis.explain(table, problem.name)]
+    findings = [line for problem in run.problems for line in online.explain(table, problem.name)]
     text = (
         "Each method runs over the rows once, decides before it learns, and explores with ε = 0.05. The progressive loss is the "
         "mean loss of its decisions. CATS (Cats.paper: two cost regressors per node; margin: one, as in the authors' program), "
@@ -139,17 +134,14 @@ def _online(run: _Run) -> Output:
 
 
 def _offline(run: _Run) -> Output:
-    from manul.paper.experiments import figures as plots
-
     folder = run.out / "stopped"
-    measured = [row for problem in run.problems for row in offline_sweep.sweep(problem, run.runner, folder=folder)]
+    measured = [row for problem in run.problems for row in offline.sweep(problem, run.runner, folder=folder)]
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
-    table = analysis.compare(measured)
-    run.write("offline", table)
+    table = offline.compare(measured)
     caption = "Losses on the held-out rows: of the logging policy, and of the policy that CATS_Off trained on its log."
     figures = [(plots.save(plots.losses(table, "test loss"), run.out / "offline"), caption)]
-    findings = [line for problem in run.problems for line in analysis.explain(table, problem.name)]
+    findings = [line for problem in run.problems for line in offline.explain(table, problem.name)]
     text = (
         "CATS with K = 4 and h = 1/4 runs over 80 % of the rows and logs its decisions. CATS_Off trains every cell of the grid on "
         "that log, evaluates each with importance weights before it learns from a row, and selects the one with the lowest estimate "
@@ -159,20 +151,17 @@ def _offline(run: _Run) -> Output:
 
 
 def _timing(run: _Run) -> Output:
-    from manul.paper.experiments import figures as plots
-
-    table = [row for problem in run.problems for row in timing_sweep.sweep(problem, run.runner, folder=run.vw_folder)]
-    slopes = timing_analysis.slopes(table)
-    run.write("timing", table)
-    run.write("timing-slopes", slopes)
+    table = [row for problem in run.problems for row in timing.sweep(problem, run.runner, folder=run.vw_folder)]
+    slopes = timing.slopes(table)
     caption = run.caption(
         "CPU time per round on one core, the lowest of five passes",
         "published times (other hardware) include reading the data",
     )
-    figures = []
-    for problem in run.problems:
-        figures.append((plots.save(plots.times(table, problem.name), run.out / f"timing-{problem.name}"), caption))
-    findings = [f"{p.name}: {line}" for p in run.problems for line in timing_analysis.explain(table, p.name)]
+    figures = [
+        (plots.save(plots.times(table, problem.name), run.out / f"timing-{problem.name}"), caption)
+        for problem in run.problems
+    ]
+    findings = [f"{p.name}: {line}" for p in run.problems for line in timing.explain(table, p.name)]
     text = (
         "The time of a round (decision and learning) as a function of bandwidth and leaves, with slopes fitted by least squares. "
         "The paper's CATS learns along two paths, from the two ends of the window up to the root. The paths of a narrow window meet "
@@ -196,9 +185,37 @@ def _facts(run: _Run, seconds: float) -> dict[str, str]:
         **sets,
         "seed": f"{seed} (for the data of ds, the order of the rows and every agent); one run per cell, as in the paper",
         "Vowpal Wabbit": "included" if run.with_vw else "not installed or not requested",
-        **machine.describe(),
+        **_machine(),
         "time": f"{seconds / 60:.1f} minutes for this run, without results that an earlier run had already written to this folder",
     }
+
+
+def _machine() -> dict[str, str]:
+    versions = {"manul": version("manul"), "Python": platform.python_version(), "NumPy": version("numpy")}
+    with suppress(PackageNotFoundError):
+        versions["Vowpal Wabbit"] = version("vowpalwabbit")
+    return {
+        "processor": _processor(),
+        "cores": str(os.cpu_count() or 1),
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+    }
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> str:
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (ValueError, OSError, AttributeError):
+        return "unknown"
 
 
 def _check_name(experiment: str) -> str:
@@ -213,7 +230,3 @@ def _has_vw(*, requested: bool | None) -> bool:
     if requested and not installed:
         raise MissingDependency("Vowpal Wabbit is not installed. Install it: pip install vowpalwabbit.")
     return installed if requested is None else requested
-
-
-def _require_plots() -> None:
-    from manul import plotting as plots  # noqa: F401 - its error says what to install

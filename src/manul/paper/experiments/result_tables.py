@@ -24,6 +24,13 @@ def clopper_pearson(mean: float, rounds: int, level: float = 0.95) -> Within:
     return interval.ends(level, 1.0)
 
 
+def loss_row(dataset: str, player: str, leaves: int | None, bandwidth: float | None, loss: float, rounds: int) -> Row:
+    """The row of a mean loss of one method with its settings."""
+    low, high = clopper_pearson(loss, rounds)
+    row: Row = {"dataset": dataset, "player": player, "leaves": leaves, "bandwidth": bandwidth, "rounds": rounds}
+    return {**row, "loss": loss, "low": low, "high": high}
+
+
 def write(path: Path, rows: Sequence[Row]) -> None:
     """Write rows as CSV at full precision, atomically.
 

@@ -1,20 +1,64 @@
-"""Runs measurements in parallel with a progress bar, and skips those whose results are already saved."""
+"""Runs measurements in parallel with a progress bar, and skips those whose results a file already has."""
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from manul.paper.experiments.results_file import Result, ResultsFile
+from manul.errors import FileError
+from manul.utils.atomic_files import write_whole
 
+Result = dict[str, Any]
 Report = Callable[[float], None]
+
+
+class ResultsFile:
+    """Results in a JSON file, by the settings of the measurement; it is written after each, so that a run can resume.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ResultsFile(Path(folder, "cells.json")).add({"leaves": 4}, {"loss": 0.5})
+    ...     ResultsFile(Path(folder, "cells.json")).get({"leaves": 4})
+    {'loss': 0.5}
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._lock = path, threading.Lock()
+        self._results: dict[str, Result] = {}
+        if path.exists():
+            try:
+                self._results = dict(json.loads(path.read_text(encoding="utf-8")))
+            except (OSError, ValueError) as error:
+                raise FileError(f"{path}: cannot read earlier results: {error}. Delete it to start over.") from error
+
+    def get(self, settings: Mapping[str, Any]) -> Result | None:
+        return self._results.get(_key(settings))
+
+    def add(self, settings: Mapping[str, Any], result: Result) -> None:
+        with self._lock:
+            self._results[_key(settings)] = result
+            write_whole(self.path, json.dumps(dict(sorted(self._results.items())), indent=0))
+
+    def get_or_measure(self, settings: Mapping[str, Any], measure: Callable[[], Result]) -> Result:
+        """The saved result, or a new one, which is saved."""
+        result = self.get(settings)
+        if result is None:
+            result = measure()
+            self.add(settings, result)
+        return result
+
+
+def _key(settings: Mapping[str, Any]) -> str:
+    return json.dumps(dict(settings), sort_keys=True)
 
 
 class StoppedError(Exception):

@@ -1,35 +1,35 @@
 """Runs and times Vowpal Wabbit, the paper's own implementation.
 
 The online protocol is that of section 5 of the paper: a regression file with targets in [0, 1], absolute loss,
-epsilon-greedy exploration and coin betting. Bandwidths are fractions of the range. Requires NumPy and the package
-`vowpalwabbit`, but nothing else of manul.
+epsilon-greedy exploration and coin betting. Bandwidths are fractions of the range.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from manul.offpolicy.optimization.grid import Grid
 
 Kind = Literal["cats", "dtree", "dlinear"]
 Array = NDArray[np.float64]
 Contexts = NDArray[np.float64] | NDArray[np.float32]
 
 PACKAGE = "vowpalwabbit==9.11.9"
-REPEATS = 3
+NAMES: dict[Kind, str] = {"cats": "VW CATS", "dtree": "VW dTree", "dlinear": "VW dLinear"}
+REPEATS = 3  # of a measurement, of which the lowest counts: other processes only add time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +66,20 @@ class Cell:
         return 20 if self.leaves >= 4096 else 18
 
     @property
+    def name(self) -> str:
+        return NAMES[self.kind]
+
+    @property
+    def cost(self) -> float:
+        """The estimated time per round in µs; that of dTree and dLinear is proportional to the leaves."""
+        costs = {
+            "cats": 3 + 0.9 * self.leaves.bit_length(),
+            "dtree": 3 + 0.006 * self.leaves,
+            "dlinear": 5 + 0.5 * self.leaves,
+        }
+        return costs[self.kind]
+
+    @property
     def learner(self) -> list[str]:
         """The command-line options of the learner, without data and seed."""
         options = ["--cbify", str(self.leaves), "--cbify_reg", "--loss_option", "1"]
@@ -75,12 +89,6 @@ class Cell:
             return [*options, "--bandwidth", str(self.bandwidth)]
         tree = ["--cats_tree", str(self.leaves)] if self.kind == "dtree" else []
         return [*options, "--cb_discrete", *tree]
-
-    @property
-    def off_policy(self) -> list[str]:
-        """The command-line options to learn from a log; CATS only."""
-        options = ["--cats", str(self.leaves), "--bandwidth", str(self.bandwidth), "--min_value", "0"]
-        return [*options, "--max_value", "1", "--epsilon", str(self.epsilon), "--coin"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,17 +109,13 @@ class Timing:
 
 
 def grid() -> list[Cell]:
-    """The 78 cells of the paper's grid J: h in 2^-13..2^-2, K in 2^2..2^13, hK in 2^0..2^11.
+    """The 78 cells that the authors ran, by leaves.
 
     >>> len(grid())
     78
     """
-    return [
-        Cell(kind="cats", leaves=2**k, bandwidth=2.0**-j)
-        for k in range(2, 14)
-        for j in range(2, 14)
-        if 0 <= k - j <= 11
-    ]
+    cells = sorted(Grid.paper(half=False).cells, key=lambda cell: (cell[1], -cell[0]))
+    return [Cell(kind="cats", leaves=leaves, bandwidth=bandwidth) for bandwidth, leaves in cells]
 
 
 def write_regression(*, path: Path, contexts: Contexts, targets: Array) -> None:
@@ -131,26 +135,13 @@ def write_regression(*, path: Path, contexts: Contexts, targets: Array) -> None:
     np.savetxt(path, np.column_stack([targets, contexts]), fmt="%.9g |" + features)
 
 
-def write_log(*, path: Path, contexts: Array, actions: Array, densities: Array, losses: Array) -> None:
-    """Write rows `ca action:loss:density | 0:x0 1:x1 …`.
-
-    >>> file = Path(tempfile.mkdtemp()) / "one.vw"
-    >>> write_log(path=file, contexts=np.array([[1.5]]), actions=np.array([0.5]), densities=np.ones(1), losses=np.zeros(1))
-    >>> file.read_text()
-    'ca 0.5:0:1 | 0:1.5\\n'
-    """
-    features = "".join(f" {index}:%.9g" for index in range(contexts.shape[1]))
-    np.savetxt(path, np.column_stack([actions, losses, densities, contexts]), fmt="ca %.9g:%.9g:%.9g |" + features)
-
-
-def make_cache(*, file: Path, cell: Cell | None = None) -> Path:
+def make_cache(*, file: Path, reader: Sequence[str] = ("--noop",)) -> Path:
     """Parse a file once into Vowpal Wabbit's binary cache, which later runs read instead of text.
 
-    The cache of a log contains its labels only if the learner uses them, so a log requires a cell.
+    The cache contains only labels that the reader uses, which is the options of a learner.
     """
-    cache = _cache_path(file)
-    reader = ["--noop"] if cell is None else cell.off_policy
-    _drive(["-d", str(file), "--cache_file", str(cache), "-k", *reader, "-b", "26"])
+    cache = cache_path(file)
+    drive(["-d", str(file), "--cache_file", str(cache), "-k", *reader, "-b", "26"])
     return cache
 
 
@@ -163,55 +154,20 @@ def loss(*, cell: Cell, file: Path, seed: int, rounds: int | None = None) -> flo
     """
     options = [] if rounds is None else ["--examples", str(rounds)]
     if cell.kind == "cats":
-        cache = _cache_path(file)
+        cache = cache_path(file)
         options += ["--cache_file", str(cache)] if cache.exists() else []
         return _average_loss(cell, file, [*options, "--random_seed", str(seed)])
     with _shuffle(file, seed) as shuffled:
         return _average_loss(cell, shuffled, options)
 
 
-def interactive_loss(*, cell: Cell, contexts: Array, loss: Callable[[int, float], float], seed: int) -> float:
-    """The progressive loss for any loss of (round, action) in [0, 1], round by round through Python."""
-    if cell.kind != "cats":
-        raise ValueError(f"kind must be cats, got {cell.kind}. Vowpal Wabbit runs the others on regression files only.")
-    workspace, losses = _workspace(cell, ["--random_seed", str(seed)]), []
-    for number, row in enumerate(contexts):
-        example = workspace.parse(_features(row))
-        action, density = workspace.predict(example)
-        losses.append(loss(number, action))
-        example.set_label_string(f"ca {action}:{losses[-1]}:{density}")
-        workspace.learn(example)
-        workspace.finish_example(example)
-    workspace.finish()
-    return float(np.mean(losses))
-
-
-def deployed_losses(*, cells: Sequence[Cell], log: Path, contexts: Contexts, targets: Array) -> list[float]:
-    """The test loss of each cell, trained off-policy on the cache of a log, on other rows without learning."""
-    losses = []
-    with tempfile.TemporaryDirectory() as folder:
-        model, rows, output = Path(folder) / "model", Path(folder) / "rows.vw", Path(folder) / "output"
-        np.savetxt(rows, contexts, fmt="|" + "".join(f" {index}:%.9g" for index in range(contexts.shape[1])))
-        for cell in cells:
-            options = ["-d", str(log), "--cache_file", str(_cache_path(log)), "-b", str(cell.bits), *cell.off_policy]
-            _drive([*options, "-f", str(model)])
-            _drive(["-d", str(rows), "-t", "-i", str(model), "-p", str(output)])
-            actions = np.loadtxt(output, delimiter=",")[:, 0]
-            losses.append(float(np.abs(actions - targets).mean()))
-    return losses
-
-
 def learn_seconds(*, cell: Cell, cache: Path, rounds: int) -> Timing:
     """The CPU time of the learner over the first rounds of a cache; the overhead is measured with --noop."""
-    return _timing(cell, cell.learner, cache, cache, rounds)
+    return timing(cell=cell, learner=cell.learner, cache=cache, plain=cache, rounds=rounds)
 
 
-def off_policy_seconds(*, cell: Cell, cache: Path, plain: Path, rounds: int) -> Timing:
-    """The CPU time of learning from the cache of a log; --noop cannot read it, so it reads the cache `plain`."""
-    return _timing(cell, cell.off_policy, cache, plain, rounds)
-
-
-def _timing(cell: Cell, learner: list[str], cache: Path, plain: Path, rounds: int) -> Timing:
+def timing(*, cell: Cell, learner: list[str], cache: Path, plain: Path, rounds: int) -> Timing:
+    """The CPU time of options of a learner; --noop, which measures the overhead, reads the cache `plain`."""
     for path in (cache, plain):
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file. Create it with make_cache.")
@@ -233,53 +189,26 @@ def _source(cell: Cell, cache: Path, rounds: int) -> list[str]:
     return ["-d", str(cache), "--cache_file", str(cache), "--examples", str(rounds), "-b", str(cell.bits)]
 
 
-def python_call_seconds(*, cell: Cell, contexts: Array, targets: Array) -> Timing:
-    """The CPU time of one predict and one learn call per round in Python, with all examples parsed in advance.
-
-    The labelled examples come from a first, untimed run of the online protocol.
-    """
-    if cell.kind != "cats":
-        raise ValueError(f"kind must be cats, got {cell.kind}.")
-    lines = [_features(row) for row in contexts]
-    labelled_lines = _play(_workspace(cell), lines, targets)
-    workspace = _workspace(cell)
-    unlabelled_examples = [workspace.parse(line) for line in lines]
-    labelled_examples = [workspace.parse(line) for line in labelled_lines]
-
-    def run() -> float:
-        start = time.process_time()
-        for unlabelled, labelled in zip(unlabelled_examples, labelled_examples, strict=True):
-            workspace.predict(unlabelled)
-            workspace.learn(labelled)
-        return time.process_time() - start
-
-    seconds = min(run() for _ in range(REPEATS))
-    for example in (*unlabelled_examples, *labelled_examples):
-        workspace.finish_example(example)
-    workspace.finish()
-    return Timing(seconds=seconds, overhead=0.0, rounds=len(contexts))
-
-
-def _cache_path(file: Path) -> Path:
+def cache_path(file: Path) -> Path:
     return file.with_name(file.name + ".cache")
 
 
 def _average_loss(cell: Cell, file: Path, options: list[str]) -> float:
-    report, _ = _drive(["-d", str(file), "-b", str(cell.bits), *cell.learner, *options])
+    report, _ = drive(["-d", str(file), "-b", str(cell.bits), *cell.learner, *options])
     return float(_parse_report("average loss", report))
 
 
 def _cpu_seconds(options: list[str], rounds: int) -> float:
-    report, seconds = _drive(options, prepare=_pin_as_batch_job)
+    report, seconds = drive(options, prepare=_pin_as_batch_job)
     count = int(_parse_report("number of examples", report))
     if count != rounds:
         raise ValueError(f"rounds must be at most the number of rows of the cache, {count}, got {rounds}.")
     return seconds
 
 
-def _drive(options: list[str], *, prepare: Callable[[], None] | None = None) -> tuple[str, float]:
+def drive(options: list[str], *, prepare: Callable[[], None] | None = None) -> tuple[str, float]:
     """Run the C++ driver; return its report and its CPU time, user and system."""
-    _require_package()
+    require_package()
     process = subprocess.Popen(
         [sys.executable, "-m", "vowpalwabbit", *options],
         stdout=subprocess.PIPE,
@@ -321,30 +250,7 @@ def _shuffle(file: Path, seed: int) -> Iterator[Path]:
         yield shuffled
 
 
-def _workspace(cell: Cell, options: Sequence[str] = ()) -> Any:
-    _require_package()
-    package = importlib.import_module("vowpalwabbit")
-    return package.Workspace(
-        f"--cats {cell.leaves} --bandwidth {cell.bandwidth} --min_value 0 --max_value 1 "
-        f"--epsilon {cell.epsilon} --coin -b {cell.bits} --quiet {' '.join(options)}"
-    )
-
-
-def _play(workspace: Any, lines: list[str], targets: Array) -> list[str]:
-    """Run the online protocol and return its rows `ca action:loss:density | features`."""
-    labelled = []
-    for line, target in zip(lines, targets, strict=True):
-        action, density = workspace.predict(line)
-        labelled.append(f"ca {action}:{abs(action - target)}:{density} {line}")
-        workspace.learn(labelled[-1])
-    workspace.finish()
-    return labelled
-
-
-def _features(row: Array) -> str:
-    return "|" + "".join(f" {index}:{value:.9g}" for index, value in enumerate(row))
-
-
-def _require_package() -> None:
+def require_package() -> None:
+    """Raise an error that says how to install Vowpal Wabbit if it is missing."""
     if importlib.util.find_spec("vowpalwabbit") is None:
         raise ModuleNotFoundError(f"vowpalwabbit is not installed. Install it: pip install {PACKAGE}")

@@ -12,7 +12,6 @@ try:
 except ImportError as error:
     raise MissingDependency(f"manul.Client needs {error.name}. Install it: pip install 'manul[client]'.") from None
 
-from manul.service.client.asynchronous import AsyncClient
-from manul.service.client.synchronous import Client
+from manul.service.client.clients import AsyncClient, Client
 
 __all__ = ["AsyncClient", "Client"]

@@ -6,7 +6,7 @@ import base64
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, Unpack
 from urllib.parse import quote
 
 import httpx
@@ -14,12 +14,13 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Within
+from manul.agents.rollout.rollout_plan import PlanSettings
 from manul.contexts.dates import to_json
 from manul.errors import FileError, ParameterError
+from manul.outcomes import AnyRange, Combination
 from manul.service import wire
 from manul.service.client.exchange import Exchange, Request, call, decode, send
 from manul.service.rollout_schema import Rollout
-from manul.utils.rewards import AnyRange
 from manul.utils.validation import Floats
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class Calls:
         wait: float | None = None,
         default_loss: float | None = None,
         default_reward: float | None = None,
-        combine: wire.Combination = "first",
+        combine: Combination = "first",
         apprentice: bool = False,
     ) -> Exchange[wire.Status]:
         """Create a loop of losses or rewards; if it exists with the same settings, return it.
@@ -182,14 +183,8 @@ class Calls:
         id: str | None = None,  # noqa: A002
     ) -> Exchange[wire.Observed]:
         """Report an action that the caller chose itself, for an apprentice to learn from."""
-        body = {
-            "context": to_json(context),
-            "action": action,
-            "density": density,
-            "within": within,
-            "loss": loss,
-            "reward": reward,
-        }
+        body = {"context": to_json(context), "action": action, "density": density, "within": within}
+        body |= {"loss": loss, "reward": reward}
         body |= {} if floor is None else {"floor": floor}
         body |= {} if densities is None else {"densities": densities}
         return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, wire.Observed))
@@ -215,20 +210,13 @@ class Calls:
         loop: str,
         *,
         baseline: float | str | Path,
-        tolerance: float = 0.05,
-        confidence: float = 0.95,
-        steps: Sequence[float] = (0.05, 0.25, 1.0),
-        holdout: float = 0.02,
-        least_decisions: int = 200,
         least_seconds: float = 0.0,
-        budget: float = 100.0,
-        patience: int = 10_000,
-        patience_seconds: float | None = None,
         webhook: Mapping[str, str] | None = None,
         restart: bool = False,
+        **plan: Unpack[PlanSettings],
     ) -> Exchange[Rollout]:
         """Start a rollout. `baseline` is an action, "caller", or the path of a saved policy, `webhook` has a `url` and a
-        `secret`, and the other settings are those of `manul.Rollout`. Other settings than before start a new test. A rollout that
+        `secret`, and the settings of the `plan` are those of `manul.Rollout`. Other settings than before start a new test. A rollout that
         was aborted or rolled back starts again only with `restart`."""
         given: Any = baseline
         if isinstance(baseline, Path) or (isinstance(baseline, str) and baseline != "caller"):
@@ -236,20 +224,7 @@ class Calls:
                 rule = "an action, 'caller' or the path of a saved policy"
                 raise ParameterError(f"baseline must be {rule}, got {str(baseline)!r}, which is no file.", "baseline")
             given = {"policy": base64.b64encode(_read(Path(baseline))).decode()}
-        settings = {
-            "baseline": given,
-            "tolerance": tolerance,
-            "confidence": confidence,
-            "steps": steps,
-            "holdout": holdout,
-            "least_decisions": least_decisions,
-            "least_seconds": least_seconds,
-            "budget": budget,
-            "patience": patience,
-            "patience_seconds": patience_seconds,
-            "webhook": webhook,
-            "restart": restart,
-        }
+        settings = {"baseline": given, "least_seconds": least_seconds, "webhook": webhook, "restart": restart, **plan}
         path = _path(loop, "rollout")
         return (yield from self._request(Rollout, method="PUT", path=path, body=_encode(settings)))
 

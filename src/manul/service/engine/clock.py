@@ -11,14 +11,7 @@ SLEW = 0.1
 
 
 class SteadyClock:
-    """Seconds since 1970 that never go back and never jump; a change of the wall clock is followed gradually.
-
-    >>> wall, ticks = [1000.0], [0.0]
-    >>> clock = SteadyClock(wall=lambda: wall[0], ticks=lambda: ticks[0])
-    >>> wall[0], ticks[0] = 9000.0, 10.0
-    >>> clock()
-    1011.0
-    """
+    """Seconds since 1970 that never go back and never jump; a change of the wall clock is followed gradually."""
 
     def __init__(self, *, wall: Callable[[], float] = time.time, ticks: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._ticks = wall, ticks

@@ -11,25 +11,33 @@ from typing import Any
 
 import msgspec
 
+from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
-from manul.service.engine import models as agents
-from manul.service.engine.admission import check_settings
 from manul.service.engine.clock import SteadyClock
 from manul.service.engine.deciding import Decider
 from manul.service.engine.following import Following
 from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
 from manul.service.engine.learner import Learner
-from manul.service.engine.loop import Fact, Loop
+from manul.service.engine.loop import Loop
+from manul.service.engine.loop_agent import load_model, make_agent
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.engine.losses import ReportedLoss, stated_loss
-from manul.service.engine.lost_numbers import LostNumbers
-from manul.service.engine.recovery import load_in_flight, restore_loop
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
-from manul.service.engine.write_operations import EndWaits, Future, Purge, WriteLosses, id_of, resolve
-from manul.service.errors import Conflict, Problem, Unavailable, Unknown
+from manul.service.engine.write_operations import (
+    EndWaits,
+    Future,
+    LeaveOut,
+    Purge,
+    VoidLost,
+    WriteLosses,
+    WriteVoids,
+    resolve,
+)
+from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop
-from manul.service.store import Event, LoopRow, Store, StoreFailure, Transaction
+from manul.service.store import Event, Fact, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
 
 log = logging.getLogger("manul.service")
@@ -66,10 +74,9 @@ class Engine:
             events=snapshot_events,
             following=self._following,
         )
-        self._decider = Decider(store, self.writer, self.limits, self.now, self._learn)
-        self._lost_numbers = LostNumbers(self.writer, self._learn)
-        self.rollouts = RolloutControl(store, self.write, self.now, self._learn)
-        self._webhooks = Webhooks(self.rollouts, lambda: list(self.loops.values()), self.learner.learns)
+        self.decider = Decider(self.writer, self.limits, self.now, self.learn)
+        self.rollouts = RolloutControl(self)
+        self._webhooks = Webhooks(self)
         self._purging = True
         self._background: list[asyncio.Task[None]] = []
         self.ready = False
@@ -159,7 +166,7 @@ class Engine:
     async def create(self, settings: NewLoop) -> Loop:
         """Create a loop; if it exists with the same settings, return it."""
         check_settings(settings)
-        agents.make_agent(settings)
+        make_agent(settings)
         existing = self.loops.get(settings.name)
         if existing is not None and _same(existing.settings, settings):
             return existing
@@ -182,10 +189,10 @@ class Engine:
     def _serve_new(self, number: int, settings: NewLoop, body: bytes, created: float) -> Loop:
         row = _new_row(number, settings, body, created)
         known = self.loops.get(settings.name)
-        loop = known if known is not None and known.number == number else Loop(row)
+        loop = known if known is not None and known.number == number else Loop(row, self.store)
         self._tell_replicas(loop)
         self.loops[settings.name] = loop
-        loop.update_behind(0)
+        loop.feed.keep_up(0, 0)
         return loop
 
     async def delete(self, name: str) -> None:
@@ -205,7 +212,7 @@ class Engine:
             number = transaction.add_loop(name, body, created, apprentice=loop.settings.apprentice)
             assert number is not None, "the name is free once its loop is deleted"
             row = _new_row(number, loop.settings, body, created)
-            keep_rollout(transaction, loop, Loop(row), created)
+            keep_rollout(transaction, loop, Loop(row, self.store), created)
             return row
 
         row = await self.write(replace)
@@ -220,29 +227,24 @@ class Engine:
         if loop is not None and loop.number == number:
             del self.loops[name]
             loop.stop_waiting()
-            self.learner.forget(loop)
         self._purging = True
 
     def decide(self, name: str, request: wire.NewDecision) -> Future:
         if not self._is_known(name):
             return asyncio.ensure_future(self._decide_later(name, request))
-        return self._decider.decide(self.loop(name), request) or asyncio.ensure_future(
-            self._decide_later(name, request)
-        )
+        return self.decider.decide(self.loop(name), request) or asyncio.ensure_future(self._decide_later(name, request))
 
     async def _decide_later(self, name: str, request: wire.NewDecision) -> DecisionRow:
         """Decide after reading a new loop or decision numbers from the store."""
-        return await self._decider.decide_later(await self.find(name), request)
-
-    async def decide_many(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
-        """Decide in many contexts; the decisions are stored together."""
-        return await self._decider.decide_many(loop, requests)
+        return await self.decider.decide_later(await self.find(name), request)
 
     async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
         """Store an action that the caller chose itself, and its loss if there is one."""
-        stored = await self._decider.observe(loop, observation)
+        stored = await self.decider.observe(loop, observation)
         if observation.loss is not None or observation.reward is not None:
-            loss = wire.LossOf(id=id_of(stored), loss=observation.loss, reward=observation.reward, key=observation.id)
+            loss = wire.LossOf(
+                id=stored.public_id, loss=observation.loss, reward=observation.reward, key=observation.id
+            )
             await self._store_losses(loop, [loss], alone=True)
         return stored
 
@@ -257,20 +259,19 @@ class Engine:
 
     def _store_losses(self, loop: Loop, losses: Sequence[wire.LossOf], *, alone: bool) -> Future:
         reported = [
-            ReportedLoss(each.id, stated_loss(loop.settings, each, "" if alone else f"losses[{place}]."), each.key)
+            ReportedLoss(
+                each.id, stated_loss(loop.settings.outcome, each, "" if alone else f"losses[{place}]."), each.key
+            )
             for place, each in enumerate(losses)
         ]
         future = self._events.create_future()
-        self.writer.submit(WriteLosses(loop, reported, self.now(), future, self._learn, alone=alone))
+        self.writer.submit(WriteLosses(loop, reported, self.now(), future, self.learn, alone=alone))
         return future
 
     async def change(self, loop: Loop, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         await self.write(lambda tx: tx.change_loop(loop.number, paused=paused, apprentice=apprentice))
         loop.changed = time.monotonic()
-        loop.paused = loop.paused if paused is None else paused
-        loop.apprentice = loop.apprentice if apprentice is None else apprentice
-        if loop.paused:
-            loop.stop_waiting()
+        loop.set_state(paused=paused, apprentice=apprentice)
         self.learner.wake()
 
     async def promote(self, loop: Loop) -> None:
@@ -282,7 +283,7 @@ class Engine:
         """Replace the model of a loop, after checking that the new one fits."""
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused and cannot import a model. Resume it first.", "loop")
-        await asyncio.to_thread(agents.load_model, model, loop.settings, loop.first)
+        await asyncio.to_thread(load_model, model, loop.settings, loop.model.first)
 
         def add(transaction: Transaction) -> Event:
             event = transaction.add_events(loop.number, [Event(0, 0, "import", 0.0, self.now())])[0]
@@ -290,7 +291,7 @@ class Engine:
             return event
 
         event = await self.write(add)
-        self._learn(loop, [(event, None)])
+        self.learn(loop, [(event, None)])
         await asyncio.wrap_future(loop.wait_for(event.number))
 
     def now(self) -> float:
@@ -318,13 +319,29 @@ class Engine:
         """Store outcomes for decisions whose wait has ended; only the replica that learns the loop does so."""
         for loop in list(self.loops.values()):
             if loop.settings.wait is not None and self.learner.learns(loop):
-                self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self._learn, self.end_waits))
+                self.writer.submit(EndWaits(loop, self.now(), EXPIRED_PER_TRANSACTION, self.learn, self.end_waits))
+
+    def _settle_numbers(self, loop: Loop) -> None:
+        """Store what a rollout need not wait for, also if no further decision is made here."""
+        now, numbers = self.now(), loop.numbers
+        numbers.void_unused()
+        if numbers.has_void:
+            self.writer.submit(WriteVoids(loop, now, self.learn))
+        if not self.learner.learns(loop):
+            return
+        if lost := numbers.lost(now):
+            self.writer.submit(VoidLost(loop, lost, now, self.learn))
+        overdue, late, seconds = ((), (), None) if loop.paused else numbers.overdue()
+        if overdue:
+            self.writer.submit(LeaveOut(loop, overdue, now, self.learn, made_before=now))
+        if late and seconds is not None:
+            self.writer.submit(LeaveOut(loop, late, now, self.learn, made_before=now - seconds))
 
     async def _sweep(self) -> None:
         while True:
             self.end_waits()
-            self._decider.store_voids(list(self.loops.values()))
-            self._lost_numbers.look(filter(self.learner.learns, list(self.loops.values())), self.now())
+            for loop in list(self.loops.values()):
+                self._settle_numbers(loop)
             self.purge()
             waits = [loop.settings.wait for loop in list(self.loops.values()) if loop.settings.wait is not None]
             await asyncio.sleep(min(1.0, max(0.05, min(waits, default=1.0) / 4)))
@@ -333,25 +350,26 @@ class Engine:
         """Load a loop from its newest snapshot and learn the events since."""
         loop = self.restore(row)
         self.learner.catch_up(loop)
-        load_in_flight(self.store, loop)  # the rollout may have begun after the snapshot
+        loop.load_in_flight()  # the rollout may have begun after the snapshot
         return loop
 
     def restore(self, row: LoopRow) -> Loop:
         generation = 0 if self.store.replicas is None else self.store.replicas.membership().generation
-        loop = restore_loop(self.store, row)
+        loop = Loop.recover(row, self.store)
         self._tell_replicas(loop)
-        loop.generation = generation
+        loop.model.generation = generation
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
 
     def _tell_replicas(self, loop: Loop) -> None:
         if self.store.replicas is not None:
-            loop.membership = self.store.replicas.membership
-            loop.generation = loop.membership().generation
+            loop.model.membership = self.store.replicas.membership
+            loop.model.generation = loop.model.membership().generation
 
-    def _learn(self, loop: Loop, facts: list[Fact]) -> None:
+    def learn(self, loop: Loop, facts: list[Fact]) -> None:
+        """Let the learner learn events that are durable."""
         if self._following is None:
-            loop.enqueue(facts)
+            loop.feed.add(facts)
         self.learner.wake()
 
     def _deliver(self, answers: Answers) -> None:
@@ -369,3 +387,25 @@ def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> Loo
 def _same(one: NewLoop, other: NewLoop) -> bool:
     """Whether settings are equal as JSON, in which the order of knobs matters and 1 is not true."""
     return msgspec.json.encode(one) == msgspec.json.encode(other)
+
+
+def check_settings(settings: NewLoop) -> None:
+    """Refuse settings of a loop that contradict each other."""
+    LoopSpace.of(settings)
+    try:
+        outcome = settings.learned
+    except ManulError as error:
+        raise Invalid(str(error), error.field) from None
+    default = f"default_{outcome.keyword}"
+    value = settings.default_reward if outcome.higher else settings.default_loss
+    if value is not None and not outcome.contains(value):
+        rule = "finite" if outcome.range == "auto" else f"in the range of {outcome.keywords}, {outcome.rule[3:]}"
+        raise Invalid(f"{default} must be {rule}, got {value:g}.", default)
+    if (settings.wait is None) != (settings.default_loss is None):
+        given, absent = ("wait", default) if settings.default_loss is None else (default, "wait")
+        raise Invalid(f"{given} is set, but {absent} is not. Set both or neither.", absent)
+    if settings.combine != "first" and settings.wait is None:
+        raise Invalid(
+            f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",
+            "wait",
+        )

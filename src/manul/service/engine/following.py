@@ -5,32 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from manul.service.engine.loop import Loop
-from manul.service.engine.recovery import add_decisions_of_others
-from manul.service.store import LoopRow, Replicas, State, Store
+from manul.service.store import Replicas, State, Store
+
+if TYPE_CHECKING:
+    from manul.service.engine.engine import Engine
 
 log = logging.getLogger("manul.service")
-
-
-class Served(Protocol):
-    """The loops of one replica: those it serves, and those that are out of service."""
-
-    loops: dict[str, Loop]
-    broken: dict[str, LoopRow]
-
-    def take_up(self, row: LoopRow) -> None:
-        """Serve a loop."""
-
-    def drop(self, name: str, number: int) -> None:
-        """Stop serving a deleted loop."""
 
 
 class Following:
     """Keeps the loops of one replica in line with those of the others."""
 
-    def __init__(self, store: Store, replicas: Replicas, served: Served) -> None:
+    def __init__(self, store: Store, replicas: Replicas, served: Engine) -> None:
         self._store, self._served = store, served
         self._states, self.leads, self.learns = replicas.states, replicas.leads, replicas.learns
         self._membership = replicas.membership
@@ -64,7 +53,7 @@ class Following:
 
     def has_new_events(self, loop: Loop) -> bool:
         """Whether the store has events that the loop's model does not contain."""
-        return loop.number in self._seen and self._seen[loop.number].events > loop.model
+        return loop.number in self._seen and self._seen[loop.number].events > loop.model.event
 
     def _names(self) -> dict[str, int]:
         broken, loops = list(self._served.broken.values()), list(self._served.loops.values())
@@ -74,25 +63,23 @@ class Following:
         """Apply a state that was read from a time on: it may lack what this replica itself has changed since."""
         self._seen[loop.number] = state
         if loop.changed < began:
-            loop.paused, loop.apprentice = state.paused, state.apprentice
-        loop.stop(state.stopped)
-        if loop.paused:
-            loop.stop_waiting()
-        if state.snapshot > max(loop.model, self._damaged.get(loop.number, 0)):
+            loop.set_state(paused=state.paused, apprentice=state.apprentice)
+        loop.model.stop(state.stopped)
+        if state.snapshot > max(loop.model.event, self._damaged.get(loop.number, 0)):
             self._restore(loop)
-        if loop.first is None and state.has_decisions:
-            loop.read_first(self._store)
+        if loop.model.first is None and state.has_decisions:
+            loop.read_first()
 
     def _read_decisions_of_others(self, loop: Loop) -> None:
         """Read the decisions in flight again if replicas have come or gone; until then, the learner gets no traffic here."""
         generation = self._membership().generation
-        if loop.generation != generation:
-            add_decisions_of_others(self._store, loop)
-            loop.generation = generation
+        if loop.model.generation != generation:
+            loop.join_in_flight()
+            loop.model.generation = generation
 
     def _restore(self, loop: Loop) -> None:
         snapshot = self._store.snapshot(loop.number)
-        if snapshot is None or snapshot.event <= loop.model:
+        if snapshot is None or snapshot.event <= loop.model.event:
             return
         try:
             loop.restore(snapshot)

@@ -7,10 +7,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from manul.service.engine.spans import SpanMaker, no_span
 from manul.service.errors import INTERNAL, Problem, Unavailable
 from manul.service.store import Collision, Lookup, Store, StoreFailure, Transaction
 
@@ -18,8 +18,20 @@ log = logging.getLogger("manul.service")
 T = TypeVar("T")
 # Operations per transaction, and attempts of one that collides with other replicas.
 MAX_GROUP, MAX_ATTEMPTS = 512, 20
+NO_SPAN: AbstractContextManager[Any] = nullcontext()
 BUSY = "The store is busy with writes of other replicas. Nothing was changed; retry later."
 UNWRITABLE = "The store is unreachable or not writable. Nothing was changed; retry later."
+
+
+class SpanMaker(Protocol):
+    """Makes a context manager that measures what runs inside it."""
+
+    def __call__(self, name: str, **attributes: str | int) -> AbstractContextManager[Any]:
+        """Start a span."""
+
+
+def no_span(name: str, **attributes: str | int) -> AbstractContextManager[Any]:  # noqa: ARG001
+    return NO_SPAN
 
 
 class Operation:

@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable, Iterable
 
 from manul.service.engine.following import Following
-from manul.service.engine.group_commit import Writer
-from manul.service.engine.loop import Fact, Loop
-from manul.service.engine.spans import SpanMaker, no_span
+from manul.service.engine.group_commit import SpanMaker, Writer, no_span
+from manul.service.engine.loop import Loop
 from manul.service.errors import Problem
-from manul.service.store import Event, Store, StoreFailure
+from manul.service.store import Event, Fact, Store, StoreFailure
 
 log = logging.getLogger("manul.service")
 # Events of one loop before the next loop gets its turn.
@@ -51,17 +50,9 @@ class Learner(threading.Thread):
             self._seconds = min(seconds, REPLICA_SNAPSHOT_SECONDS)
         self._woken, self._stopped = threading.Event(), threading.Event()
         self._has_more = False
-        self._failed: dict[str, tuple[float, str]] = {}
-        self._snapshots: dict[int, tuple[int, float]] = {}
-        self._retry_at: dict[int, float] = {}
         self.span: SpanMaker = no_span
 
-    @property
-    def _stopping(self) -> bool:
-        return self._stopped.is_set()
-
     def wake(self) -> None:
-        """Tell the thread that there is something to learn."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -71,26 +62,23 @@ class Learner(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        while not self._stopping:
+        while not self._stopped.is_set():
             try:
                 self._round()
             except StoreFailure as failure:
                 log.warning("the store cannot be read (%s); retrying", failure)
-                self._rest()
+                self._stopped.wait(FAILURE_SECONDS)
             except Exception:
                 log.exception("cannot follow the other replicas; no loop learns here until this succeeds; retrying")
-                self._rest()
+                self._stopped.wait(FAILURE_SECONDS)
         try:
             self._finish()
         except StoreFailure as failure:
             log.warning("the store cannot be read (%s); the last snapshots were not saved", failure)
 
-    def _rest(self) -> None:
-        self._stopped.wait(FAILURE_SECONDS)
-
     def _round(self) -> None:
         self._woken.clear()
-        if self._stopping:
+        if self._stopped.is_set():
             return
         if self._following is not None:
             self._following.refresh()
@@ -101,11 +89,8 @@ class Learner(threading.Thread):
             self._stopped.wait(0 if self._has_more else POLL_SECONDS)
             return
         if not any(busy):
-            self._woken.wait(self._idle_seconds())
+            self._woken.wait(min(self._seconds, FAILURE_SECONDS) if self.failing else self._seconds)
         time.sleep(0)
-
-    def _idle_seconds(self) -> float:
-        return min(self._seconds, FAILURE_SECONDS) if self._failed else self._seconds
 
     def _finish(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
@@ -119,30 +104,24 @@ class Learner(threading.Thread):
 
     def _guarded_turn(self, loop: Loop) -> bool:
         """Give a loop its turn. If it fails, the others continue, and this one reads its events again from the store."""
-        if time.monotonic() < self._failed.get(loop.name, (0.0, ""))[0]:
+        if time.monotonic() < loop.feed.rests_until:
             return False
         try:
             busy = self._turn(loop)
         except StoreFailure:
-            loop.fall_behind()
+            loop.feed.fall_behind()
             raise
-        except Exception as error:
+        except Exception:
             log.exception("loop failed to learn; retrying", extra={"loop": loop.name})
-            self._failed[loop.name] = (time.monotonic() + FAILURE_SECONDS, f"{type(error).__name__}: {error}")
-            loop.fall_behind()
+            loop.feed.rests_until = time.monotonic() + FAILURE_SECONDS
+            loop.feed.fall_behind()
             return False
-        self._failed.pop(loop.name, None)
+        loop.feed.rests_until = 0.0
         return busy
-
-    def forget(self, loop: Loop) -> None:
-        self._failed.pop(loop.name, None)
-        self._snapshots.pop(loop.number, None)
-        self._retry_at.pop(loop.number, None)
 
     @property
     def failing(self) -> list[str]:
-        """The names of loops that currently cannot learn."""
-        return sorted(self._failed)
+        return sorted(loop.name for loop in self._loops() if loop.feed.rests_until)
 
     def leads(self) -> bool:
         return self._following is None or self._following.leads()
@@ -153,68 +132,67 @@ class Learner(threading.Thread):
 
     def catch_up(self, loop: Loop) -> None:
         """Learn everything in the store, in the caller's thread."""
-        while loop.behind and not loop.paused and self._guarded_turn(loop):
+        while loop.feed.behind and not loop.paused and self._guarded_turn(loop):
             pass
 
     def _turn(self, loop: Loop) -> bool:
         """Learn the next events of a loop; returns whether there may be more."""
         if loop.paused or not self.learns(loop):
             return False
-        self._snapshots.setdefault(loop.number, (loop.model, time.monotonic()))
+        if loop.feed.saved is None:
+            loop.feed.saved = loop.model.event, time.monotonic()
         facts, moves = self._next(loop), _moves(loop)
         self._has_more = self._has_more or len(facts) == EVENTS_PER_TURN
         with (self.span if facts else no_span)("learn", loop=loop.name, events=len(facts)):
             loop.learn(facts, lambda event: self._store.model(loop.number, event))
-        if loop.behind:
-            loop.update_behind(self._store.counts(loop.number).events)
+        if loop.feed.behind:
+            loop.feed.keep_up(loop.model.event, self._store.counts(loop.number).events)
         urgent = _moves(loop) != moves or any(event.kind in ("import", "rollout") for event, _ in facts)
         if self._following is not None and urgent:
             self._save_snapshot(loop)
         self._save_if_due(loop)
-        return bool(facts) or loop.behind
+        return bool(facts) or loop.feed.behind
 
     def _next(self, loop: Loop) -> list[Fact]:
         """The next events: from the queue or, if other replicas may have added some, from the store."""
-        if loop.behind or (self._following is not None and self._following.has_new_events(loop)):
+        if loop.feed.behind or (self._following is not None and self._following.has_new_events(loop)):
             facts = self._read(loop)
-            if loop.first is None and any(decision is not None for _, decision in facts):
-                loop.read_first(self._store)
+            if loop.model.first is None and any(decision is not None for _, decision in facts):
+                loop.read_first()
             return facts
-        return loop.dequeue(EVENTS_PER_TURN)
+        return loop.feed.take(EVENTS_PER_TURN, loop.model.event)
 
     def _read(self, loop: Loop) -> list[Fact]:
         """The next events in the store; if events are missing, the loop continues after them."""
-        facts = self._store.events(loop.number, loop.model, EVENTS_PER_TURN)
+        facts = self._store.events(loop.number, loop.model.event, EVENTS_PER_TURN)
         if facts:
             return facts
-        counted = self._store.counts(loop.number).events
-        facts = self._store.events(loop.number, loop.model, EVENTS_PER_TURN)
-        if not facts and counted > loop.model:
-            log.error(
-                "events are missing from the store", extra={"loop": loop.name, "after": loop.model, "to": counted}
-            )
+        after, counted = loop.model.event, self._store.counts(loop.number).events
+        facts = self._store.events(loop.number, after, EVENTS_PER_TURN)
+        if not facts and counted > after:
+            log.error("events are missing from the store", extra={"loop": loop.name, "after": after, "to": counted})
             return [(Event(counted, 0, "damaged", 0.0, 0.0), None)]
         return facts
 
     def _save_if_due(self, loop: Loop) -> None:
-        event, at = self._snapshots[loop.number]
-        new, now = loop.model - event, time.monotonic()
-        if now >= self._retry_at.get(loop.number, 0.0) and (new >= self._events or (new and now - at >= self._seconds)):
+        event, at = loop.feed.saved or (0, 0.0)
+        new, now = loop.model.event - event, time.monotonic()
+        if now >= loop.feed.save_after and (new >= self._events or (new and now - at >= self._seconds)):
             self._save_snapshot(loop)
 
     def _save_snapshot(self, loop: Loop) -> None:
-        if loop.model in self._store.snapshots(loop.number)[:1] or not loop.model:
+        if loop.model.event in self._store.snapshots(loop.number)[:1] or not loop.model.event:
             return
-        snapshot = loop.snapshot()
+        snapshot = loop.model.snapshot()
         try:
             self._writer.call(lambda transaction: transaction.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT))
-            self._snapshots[loop.number] = (snapshot.event, time.monotonic())
+            loop.feed.saved = snapshot.event, time.monotonic()
             log.info("saved a snapshot", extra={"loop": loop.name, "event": snapshot.event})
         except Problem:
-            self._retry_at[loop.number] = time.monotonic() + min(RETRY_SECONDS, self._seconds)
+            loop.feed.save_after = time.monotonic() + min(RETRY_SECONDS, self._seconds)
             log.warning("could not save a snapshot; it will be retried", extra={"loop": loop.name})
 
 
 def _moves(loop: Loop) -> int:
     """The number of moves of a loop's rollout, which the other replicas should see at once."""
-    return 0 if loop.rollout is None else len(loop.rollout.moves)
+    return 0 if loop.model.rollout is None else len(loop.model.rollout.moves)

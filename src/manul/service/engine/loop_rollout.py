@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,14 +15,13 @@ from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.errors import ManulError
-from manul.service.engine import models
-from manul.service.engine.action_space import SeveralKnobs, action_space
+from manul.service.engine.loop_agent import from_bytes
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, SavedPolicy, Step
 from manul.service.store import OUTCOMES, Event
 from manul.service.store.blocks import DecisionRow, RolloutTicket
-from manul.utils.rewards import known_range
 
 # Looks that are kept for pictures; if there are more, every second one is dropped.
 MAX_LOOKS = 400
@@ -61,7 +60,8 @@ _encode, _decoder = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_S
 
 
 class LoopRollout:
-    """A rollout that was started by an event of its loop. Its methods are called under the lock of the loop."""
+    """A rollout that was started by an event of its loop, and its decisions that are not judged (`in_flight`). Its methods are
+    called under the lock of the model."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class LoopRollout:
         self.settings, self.event, self.started = settings, event, time
         self.baseline, self.plan, losses = check(loop, settings)
         self.seed = agent_settings(loop)["seed"]
-        self.progress = Progress(self.plan, losses, next=first, owed=owed)
+        self.progress, self.in_flight = Progress(self.plan, losses, next=first, owed=owed), InFlight()
         self.paused, self.step_began, self.notified = False, time, 0
         self.counts = [0, 0]
         self.moves: list[RolloutMove] = []
@@ -91,16 +91,17 @@ class LoopRollout:
         context: Any,
         within: Within | None,
         callers_action: float | None,
-        in_flight: InFlight | None,
+        *,
+        playing: bool,
     ) -> tuple[arms.ArmDraw, RolloutTicket]:
-        """Draw from one of the arms; `in_flight` are the decisions that are not judged, None if the learner gets no traffic."""
+        """Draw from one of the arms; the learner gets no traffic unless it is `playing`."""
         ends = agent.actions if within is None else agent.narrow(within)
         action = callers_action if self.settings.baseline == "caller" else None
         baseline = self.baseline.arm(context, ends, action)
         learner = agent.decide_again(key, context, within)
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
-        share = 0.0 if in_flight is None else in_flight.share(self.progress)
+        share = self.in_flight.share(self.progress) if playing else 0.0
 
         def look_up(action: float) -> tuple[float, float | None]:
             narrowed = None if within is None else [within]
@@ -126,6 +127,47 @@ class LoopRollout:
             self.step_began = event.time
         if self.progress.judged // COHORT > looks:
             self._look(event.time)
+        if event.kind in OUTCOMES and event.decision in self.progress.arrived:
+            self.in_flight.arrive(event.decision)
+
+    def keep(self, number: int, ticket: Ticket, replicas: int = 1) -> None:
+        """Add a decision to those in flight; one without traffic for the learner is not kept, because it costs nothing."""
+        if ticket.share > 0:
+            self.in_flight.add(number, ticket, max(1, replicas))
+        else:
+            self.in_flight.omit(number, ticket)
+
+    def load_in_flight(self, stored: Mapping[int, Ticket | None], *, reserved: int | None = None) -> None:
+        """Take the decisions in flight from those that are stored. With `reserved`, add those of other replicas instead, with
+        numbers up to this one; a decision that is not stored yet counts with the largest share."""
+        progress = self.progress
+        own = {number: each for number, each in stored.items() if each is not None and number >= progress.next}
+        if reserved is None:
+            self.in_flight = InFlight()
+            for number, ticket in own.items():
+                self.keep(number, ticket)
+        else:
+            largest = Ticket(learner=True, share=max(self.plan.shares), level=0, period=progress.period)
+            unknown = [number for number in range(progress.next, reserved + 1) if number not in progress.arrived]
+            others = {number: largest for number in unknown if number not in stored} | own
+            self.in_flight.join(dict(sorted(others.items())))
+        self._note_arrived()
+
+    def continue_from(self, before: LoopRollout | None) -> None:
+        """Keep the decisions in flight if the rollout before was the same one, at an earlier event."""
+        if before is not None and before.event == self.event:
+            self.in_flight = before.in_flight
+        self._note_arrived()
+        self.forget_judged()
+
+    def forget_judged(self) -> None:
+        self.in_flight.forget_before(self.progress.next)
+
+    def _note_arrived(self) -> None:
+        """Note which decisions have losses, although they are not judged yet."""
+        for number, (_, loss) in self.progress.arrived.items():
+            if loss is not None:
+                self.in_flight.arrive(number)
 
     def own_ticket(self, decision: DecisionRow) -> Ticket | None:
         """The ticket of a decision of this rollout; None if another rollout made it, or none."""
@@ -135,7 +177,6 @@ class LoopRollout:
 
     @property
     def not_before(self) -> float:
-        """The earliest time of the next step up."""
         return self.step_began + self.settings.least_seconds
 
     def apply(self, event: Event, act: OwnerAct) -> None:
@@ -161,13 +202,22 @@ class LoopRollout:
 
     @property
     def unsent(self) -> list[RolloutMove]:
-        """The moves that the webhook has not received yet."""
         return [] if self.settings.webhook is None else self.moves[self.notified :]
 
     def to_bytes(self) -> bytes:
-        names = ("event", "started", "settings", "paused", "step_began", "counts", "moves", "looks", "notified")
         return _encode(
-            _Saved(progress=rollout_files.describe(self.progress), **{name: getattr(self, name) for name in names})
+            _Saved(
+                event=self.event,
+                started=self.started,
+                settings=self.settings,
+                progress=rollout_files.describe(self.progress),
+                paused=self.paused,
+                step_began=self.step_began,
+                counts=(self.counts[0], self.counts[1]),
+                moves=self.moves,
+                looks=self.looks,
+                notified=self.notified,
+            )
         )
 
     @classmethod
@@ -210,16 +260,14 @@ class LoopRollout:
 
 def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, Within]:
     """The baseline, the plan and the range of losses of a rollout; an error names the setting that is wrong."""
-    space = action_space(loop)
-    if isinstance(space, SeveralKnobs):
+    space = LoopSpace.of(loop)
+    if not space.is_number:
         raise Invalid("A rollout takes one knob; this loop has several.", "loop")
     if settings.webhook is not None:
         check_url(settings.webhook.url)
-    names = ("tolerance", "confidence", "steps", "holdout", "least_decisions", "budget", "patience", "patience_seconds")
     try:
-        assert loop.losses is not None
-        plan = RolloutPlan(**{name: getattr(settings, name) for name in names})
-        losses = known_range(loop.losses, "a rollout", rewards=loop.rewards is not None)
+        plan = settings.plan
+        losses = loop.outcome.known_losses("a rollout")
         return check_baseline(_baseline(settings.baseline), space.actions), plan, losses
     except Invalid:
         raise
@@ -228,12 +276,6 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
 
 
 def check_url(url: str) -> None:
-    """Refuse a URL that nothing can be sent to.
-
-    >>> check_url("https://example.com:https/moves")
-    Traceback (most recent call last):
-    manul.service.errors.Invalid: webhook.url must be a URL such as https://example.com/moves, got 'https://example.com:https/moves'.
-    """
     try:
         parts = urlsplit(url)
         usable = bool(parts.hostname) and (parts.port is None or parts.port > 0) and url.isascii()
@@ -247,7 +289,7 @@ def _baseline(given: float | str | SavedPolicy) -> Any:
     if not isinstance(given, SavedPolicy):
         return given
     try:
-        return models.from_bytes(given.policy)
+        return from_bytes(given.policy)
     except Invalid as error:
         raise Invalid(str(error), "baseline") from None
 
@@ -260,29 +302,3 @@ def check_contexts(rollout: LoopRollout, context: Any) -> None:
         rollout.baseline.arm(context, rollout.baseline.actions, None)
     except ManulError as error:
         raise Invalid(f"The baseline does not accept this loop's contexts: {error}", "baseline") from None
-
-
-def in_flight(rollout: LoopRollout, decisions: Iterable[DecisionRow]) -> InFlight:
-    """The decisions of a rollout that are stored but not judged, and that the learner could make."""
-    found = InFlight()
-    for each in decisions:
-        ticket = rollout.own_ticket(each)
-        if ticket is not None and each.number >= rollout.progress.next:
-            keep(found, each.number, ticket)
-    note_arrived(found, rollout)
-    return found
-
-
-def note_arrived(in_flight: InFlight, rollout: LoopRollout) -> None:
-    """Note which decisions have losses, although they are not judged yet."""
-    for number, (_, loss) in rollout.progress.arrived.items():
-        if loss is not None:
-            in_flight.arrive(number)
-
-
-def keep(in_flight: InFlight, number: int, ticket: Ticket, replicas: int = 1) -> None:
-    """Add a decision to those in flight; one without traffic for the learner is not kept, because it costs nothing."""
-    if ticket.share > 0:
-        in_flight.add(number, ticket, max(1, replicas))
-    else:
-        in_flight.omit(number, ticket)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Literal, Protocol
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_progress import COHORT
-from manul.service.engine.loop import Fact, Loop
+from manul.outcomes import Outcome
+from manul.service.engine.loop import Loop
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts
+from manul.service.engine.model import Model
 from manul.service.errors import Conflict, Unavailable, Unknown
 from manul.service.rollout_schema import NewRollout, Rollout, SavedPolicy, Status
-from manul.service.store import Event, Store, Transaction
+from manul.service.store import Event, Transaction
+
+if TYPE_CHECKING:
+    from manul.service.engine.engine import Engine
 
 Act = Literal["pause", "resume", "abort"]
 # How long the answer to an abort waits for the learner, so that it shows the move; the abort does not.
@@ -24,30 +29,21 @@ ABORT_SECONDS = 0.05
 ABORTED = "Aborted by its owner. The baseline makes all decisions."
 
 
-class Write(Protocol):
-    """Runs a function in a transaction; an urgent one waits for no other operation."""
-
-    def __call__(self, function: Callable[[Transaction], Any], *, urgent: bool = False) -> Awaitable[Any]:
-        """Run it."""
-
-
 class RolloutControl:
     """What owners do to rollouts. Each act is stored as an event, and applied by the learner in its turn."""
 
-    def __init__(
-        self, store: Store, write: Write, now: Callable[[], float], learn: Callable[[Loop, list[Fact]], None]
-    ) -> None:
-        self._store, self._write, self._now, self._learn = store, write, now, learn
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     async def start(self, loop: Loop, settings: NewRollout) -> None:
         """Start a rollout. If it is running with the same settings, nothing changes; other settings start a new test. One that
         has ended starts again only with `restart`."""
-        running, again = loop.rollout, settings.restart
+        running, again = loop.model.rollout, settings.restart
         settings = msgspec.structs.replace(settings, restart=False)
-        trial = LoopRollout(loop.settings, settings, event=0, time=self._now(), first=0)
-        if loop.first is not None:
-            check_contexts(trial, loop.first)
-        ended = running is not None and has_ended(loop, running)
+        trial = LoopRollout(loop.settings, settings, event=0, time=self._engine.now(), first=0)
+        if loop.model.first is not None:
+            check_contexts(trial, loop.model.first)
+        ended = running is not None and has_ended(loop.model, running)
         if running is not None and running.settings == settings and not (ended and again):
             return
         if ended and not again:
@@ -55,7 +51,7 @@ class RolloutControl:
                 "The rollout of this loop has ended, and other settings do not start it again. Send them with restart=true.",
                 "restart",
             )
-        counts = await asyncio.to_thread(self._store.counts, loop.number)
+        counts = await asyncio.to_thread(self._engine.store.counts, loop.number)
         await self._store_act(loop, OwnerAct(act="start", settings=settings, first=counts.numbers + 1))
 
     async def act(self, loop: Loop, act: Act) -> None:
@@ -63,7 +59,7 @@ class RolloutControl:
         rollout = require_rollout(loop)
         if act == "abort":
             await self._abort(loop, rollout)
-        elif has_ended(loop, rollout):
+        elif has_ended(loop.model, rollout):
             raise Conflict("The rollout has ended. Start it again with restart=true.", "rollout")
         elif rollout.paused != (act == "pause"):
             await self._store_act(loop, OwnerAct(act=act))
@@ -71,43 +67,43 @@ class RolloutControl:
     async def _abort(self, loop: Loop, rollout: LoopRollout) -> None:
         """Abort a rollout. It takes effect before it is stored, and neither waits for losses that are written or learned, nor
         for a loop that is paused."""
-        if rollout.progress.level < 0 or loop.stopped > rollout.event:
+        if rollout.progress.level < 0 or loop.model.stopped > rollout.event:
             return
-        loop.stop(rollout.event)
+        loop.model.stop(rollout.event)
 
         def add(transaction: Transaction) -> Event:
-            event = add_act(transaction, loop.number, OwnerAct(act="abort"), self._now())
+            event = add_act(transaction, loop.number, OwnerAct(act="abort"), self._engine.now())
             transaction.change_loop(loop.number, stopped=event.number)
             return event
 
         try:
-            event = await self._write(add, urgent=True)
+            event = await self._engine.write(add, urgent=True)
         except Unavailable:
             raise Unavailable(
                 "The learner gets no more traffic here, but the abort could not be stored, so that a restart or another replica "
                 "would not know of it. Retry until it is."
             ) from None
-        loop.stop(event.number)
-        self._learn(loop, [(event, None)])
+        loop.model.stop(event.number)
+        self._engine.learn(loop, [(event, None)])
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.wrap_future(loop.wait_for(event.number)), ABORT_SECONDS)
 
     async def end(self, loop: Loop) -> None:
         """End the rollout of a loop: from now on the learner makes all decisions."""
-        if loop.rollout is not None:
+        if loop.model.rollout is not None:
             await self._store_act(loop, OwnerAct(act="end"))
 
     async def note_sent(self, loop: Loop, rollout: int, moves: int) -> None:
         """Note how many moves of the rollout that an event started the webhook has received."""
-        if loop.rollout is not None and loop.rollout.event == rollout:
+        if loop.model.rollout is not None and loop.model.rollout.event == rollout:
             await self._store_act(loop, OwnerAct(act="notified", rollout=rollout, moves=moves))
 
     async def _store_act(self, loop: Loop, act: OwnerAct) -> None:
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused, and so is its rollout. Resume the loop first.", "loop")
 
-        event = await self._write(lambda transaction: add_act(transaction, loop.number, act, self._now()))
-        self._learn(loop, [(event, None)])
+        event = await self._engine.write(lambda transaction: add_act(transaction, loop.number, act, self._engine.now()))
+        self._engine.learn(loop, [(event, None)])
         await asyncio.wrap_future(loop.wait_for(event.number))
 
 
@@ -119,78 +115,71 @@ def add_act(transaction: Transaction, loop: int, act: OwnerAct, time: float) -> 
 
 def keep_rollout(transaction: Transaction, loop: Loop, fresh: Loop, time: float) -> None:
     """Start the rollout of a loop again in the one that replaces it, from a snapshot, so that no replica decides without it."""
-    with loop.lock:
-        rollout = loop.rollout
+    with loop.model.hold() as model:
+        rollout = model.rollout
         if rollout is None:
             return
         # Losses of decisions in flight will not be judged any more, so these count as the worst possible.
-        left = COHORT * rollout.progress.allowed(loop.in_flight.total, loop.in_flight.worst)
-        owed, ended = max(rollout.plan.budget - left, 0.0), has_ended(loop, rollout)
+        left = COHORT * rollout.progress.allowed(rollout.in_flight.total, rollout.in_flight.worst)
+        owed, ended = max(rollout.plan.budget - left, 0.0), has_ended(loop.model, rollout)
     acts = [OwnerAct(act="start", settings=rollout.settings, first=1, owed=owed)]
-    worse = ended and not loop.is_stopped(rollout) and rollout.progress.moves[-1].reason == "worse"
+    worse = ended and not loop.model.is_stopped(rollout) and rollout.progress.moves[-1].reason == "worse"
     acts += [OwnerAct(act="abort", worse=worse)] if ended else [OwnerAct(act="pause")] if rollout.paused else []
     stored = {add_act(transaction, fresh.number, act, time): act for act in acts}
     bodies = {event.number: msgspec.json.encode(act) for event, act in stored.items()}
     fresh.learn([(event, None) for event in stored], bodies.__getitem__)
-    transaction.add_snapshot(fresh.number, fresh.snapshot(), keep=1)
+    transaction.add_snapshot(fresh.number, fresh.model.snapshot(), keep=1)
 
 
-def has_ended(loop: Loop, rollout: LoopRollout) -> bool:
+def has_ended(model: Model, rollout: LoopRollout) -> bool:
     """Whether the baseline makes all decisions for good."""
-    return rollout.progress.level < 0 or loop.is_stopped(rollout)
+    return rollout.progress.level < 0 or model.is_stopped(rollout)
 
 
 def require_rollout(loop: Loop) -> LoopRollout:
-    if loop.rollout is None:
+    if loop.model.rollout is None:
         raise Unknown(f"loop {loop.name!r} has no rollout. Start one first.", "rollout")
-    return loop.rollout
+    return loop.model.rollout
 
 
 def describe(loop: Loop, now: float) -> Rollout:
-    """The rollout of a loop for its owner."""
-    with loop.lock:
+    with loop.model.hold():
         return _describe(loop, require_rollout(loop), now)
 
 
 def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
-    """The rollouts of all loops that have one."""
     described = []
     for loop in loops:
-        with loop.lock:
-            if loop.rollout is not None:
-                described.append(_describe(loop, loop.rollout, now))
+        with loop.model.hold() as model:
+            if model.rollout is not None:
+                described.append(_describe(loop, model.rollout, now))
     return described
 
 
 def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
-    evidence = evidence_of(rollout.progress, loop.in_flight)
-    stopped = loop.is_stopped(rollout)
+    evidence = evidence_of(rollout.progress, rollout.in_flight)
+    stopped = loop.model.is_stopped(rollout)
     if stopped:  # also if the learner has not come to it yet
         evidence = replace(evidence, status="rolled back", step=0, traffic=0.0, limited=False, needed=None)
     settings, waits = rollout.settings, rollout.not_before if rollout.not_before > now else None
     known = all(abs(end) < float("inf") for end in evidence.excess)
-    plan = {name: getattr(settings, name) for name in ("tolerance", "confidence", "holdout", "least_seconds")}
     return Rollout(
         loop=loop.name,
-        rewards=loop.settings.rewards is not None,
+        rewards=loop.settings.outcome.higher,
         started=rollout.started,
         event=rollout.event,
         status="aborted" if stopped else _status(rollout, evidence),
-        sentence=ABORTED if stopped else _sentence(rollout, evidence, _outcome(loop)),
+        sentence=ABORTED if stopped else _sentence(rollout, evidence, loop.settings.outcome),
         baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
-        **plan,
-        steps=list(settings.steps),
-        least_decisions=settings.least_decisions,
-        budget=evidence.budget,
-        patience=settings.patience,
-        patience_seconds=settings.patience_seconds,
+        **asdict(rollout.plan) | {"budget": evidence.budget},
+        least_seconds=settings.least_seconds,
         webhook=None if settings.webhook is None else settings.webhook.url,
         unsent=len(rollout.unsent),
         step=evidence.step,
         traffic=evidence.traffic,
         limited=evidence.limited,
         judged=evidence.judged,
-        in_flight=len(loop.in_flight.tickets),
+        in_flight=len(rollout.in_flight.tickets),
         learner_decisions=rollout.counts[0],
         baseline_decisions=rollout.counts[1],
         learner_left_out=evidence.left_out[0],
@@ -207,17 +196,13 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
     )
 
 
-def _outcome(loop: Loop) -> Literal["loss", "reward"]:
-    return "loss" if loop.settings.rewards is None else "reward"
-
-
 def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     if evidence.status == "rolled back":
         return "aborted" if evidence.moves[-1].reason == "aborted" else "rolled back"
     return "paused" if rollout.paused else evidence.status
 
 
-def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Literal["loss", "reward"]) -> str:
+def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Outcome) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
         return ABORTED
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "

@@ -10,17 +10,18 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from http.client import HTTPException
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from manul.service.engine.loop import Loop
-from manul.service.engine.rollout_control import RolloutControl
 from manul.service.errors import Problem
 from manul.service.rollout_schema import RolloutMove, Webhook
+
+if TYPE_CHECKING:
+    from manul.service.engine.engine import Engine
 
 log = logging.getLogger("manul.service")
 # Seconds between two looks for moves, of silence that end an attempt to send, of any attempt, and the longest pause after
@@ -39,11 +40,7 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedire
 
 
 def sign(secret: str, body: bytes) -> str:
-    """The signature of a body, as in the header X-Manul-Signature.
-
-    >>> sign("a secret of yours", b"{}")[:20]
-    'sha256=1831f6fd86b9b'
-    """
+    """The signature of a body, as in the header X-Manul-Signature."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
@@ -93,27 +90,26 @@ async def send_in_background(webhook: Webhook, loop: str, move: RolloutMove) -> 
 class Webhooks:
     """Sends the moves of the loops that this replica learns. What was sent is noted as an event of the loop."""
 
-    def __init__(
-        self, control: RolloutControl, loops: Callable[[], Iterable[Loop]], learns: Callable[[Loop], bool]
-    ) -> None:
-        self._control, self._loops, self._learns = control, loops, learns
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._failures: dict[int, tuple[int, float]] = {}
 
     async def run(self) -> None:
+        engine = self._engine
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            due = [loop for loop in self._loops() if self._learns(loop) and self._is_due(loop)]
+            due = [loop for loop in list(engine.loops.values()) if engine.learner.learns(loop) and self._is_due(loop)]
             for error in await asyncio.gather(*(self._send_all(loop) for loop in due), return_exceptions=True):
                 if isinstance(error, Exception):  # such as a loop that was deleted in the meantime
                     log.error("moves of a rollout cannot be sent", exc_info=error)
 
     def _is_due(self, loop: Loop) -> bool:
-        rollout = loop.rollout
+        rollout = loop.model.rollout
         _, after = self._failures.get(loop.number, (0, 0.0))
         return rollout is not None and bool(rollout.unsent) and not loop.paused and time.monotonic() >= after
 
     async def _send_all(self, loop: Loop) -> None:
-        rollout = loop.rollout
+        rollout = loop.model.rollout
         assert rollout is not None
         webhook, moves, sent = rollout.settings.webhook, rollout.unsent, rollout.notified
         assert webhook is not None
@@ -126,7 +122,7 @@ class Webhooks:
             self._note_failure(loop, error)
         try:
             if sent > rollout.notified:
-                await self._control.note_sent(loop, rollout.event, sent)
+                await self._engine.rollouts.note_sent(loop, rollout.event, sent)
         except Problem as problem:
             log.warning("a move was sent, but this could not be noted; it will be sent again (%s)", problem)
 

@@ -8,49 +8,22 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from msgspec import UNSET
-
 from manul.service import wire
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
-from manul.service.engine.loop import Fact, Loop
+from manul.service.engine.loop import Loop
 from manul.service.errors import Conflict, Unknown
-from manul.service.store import Collision, Event, Lookup, Transaction
-from manul.service.store.blocks import Block, DecisionRow, pack
+from manul.service.store import OUTCOMES, Collision, Event, Fact, Kind, Lookup, Transaction
+from manul.service.store.blocks import OWN, Block, DecisionRow, pack
 
 Future = asyncio.Future[Any]
-OWN = "~"
-
-
-def own_id(number: int, epoch: str | None) -> str:
-    """The id that the service gives to a decision; those of earlier versions have no epoch.
-
-    >>> own_id(17, "k3f7x2ab"), own_id(17, None)
-    ('~17.k3f7x2ab', '~17')
-    """
-    return f"{OWN}{number}" if epoch is None else f"{OWN}{number}.{epoch}"
-
-
-def id_of(decision: DecisionRow) -> str:
-    """The id of a decision: the caller's, or one made from its number and its epoch."""
-    return own_id(decision.number, decision.epoch) if decision.id is None else decision.id
-
-
-def decision_answer(decision: DecisionRow) -> wire.Decision:
-    density = decision.density
-    assert density is not None
-    densities = UNSET if decision.densities is None else decision.densities
-    arm: Any = UNSET if decision.ticket is None else "learner" if decision.ticket.learner else "baseline"
-    answered = {"id": id_of(decision), "action": decision.action, "density": density, "model": decision.model}
-    return wire.Decision(**answered, densities=densities, arm=arm)
+Learn = Callable[[Loop, list[Fact]], None]
+# The events after which a rollout does not wait for the loss of a decision.
+SETTLED: tuple[Kind, ...] = (*OUTCOMES, "void", "overdue")
 
 
 def own_number(id_: str) -> int | None:
-    """The decision number in an id that the service made; None if it is not such an id.
-
-    >>> own_number("~17.k3f7x2ab"), own_number("~17"), own_number("~many")
-    (17, 17, None)
-    """
+    """The decision number in an id that the service made; None if it is not such an id."""
     digits = id_[1:].partition(".")[0]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
@@ -65,7 +38,28 @@ def resolve(future: Future, value: object, error: Exception | None = None) -> No
         future.set_result(value)
 
 
-class WriteDecisions(Operation):
+class WriteEvents(Operation):
+    """An operation that adds events to a loop, which the learner learns once they are durable."""
+
+    def __init__(self, loop: Loop, learn: Learn) -> None:
+        self._loop, self._learn = loop, learn
+        self._facts: list[Fact] = []
+
+    def _add(self, transaction: Transaction, events: Sequence[Event], of: Sequence[DecisionRow | None]) -> None:
+        """Add events of decisions. An operation may be applied again, so these replace those of an earlier attempt."""
+        stored = transaction.add_events(self._loop.number, events) if events else []
+        self._facts = list(zip(stored, of, strict=True))
+
+    def _add_voids(self, transaction: Transaction, numbers: Sequence[int], time: float) -> None:
+        """Add events that say that the rollout need not wait for the losses of some numbers."""
+        self._add(transaction, [Event(0, number, "void", 0.0, time) for number in numbers], [None] * len(numbers))
+
+    def on_commit(self) -> None:
+        if self._facts:
+            self._learn(self._loop, self._facts)
+
+
+class WriteDecisions(WriteEvents):
     """Decisions of one loop, each with its own future, or `together`: all or none, with one future."""
 
     def __init__(
@@ -73,17 +67,15 @@ class WriteDecisions(Operation):
         loop: Loop,
         decisions: list[DecisionRow],
         futures: list[Future],
-        note_first: Callable[[Loop], None],
-        learn: Callable[[Loop, list[Fact]], None],
+        learn: Learn,
         *,
         together: bool,
     ) -> None:
-        self._loop, self._decisions, self._futures, self._together = loop, decisions, futures, together
-        self._note_first, self._learn = note_first, learn
+        super().__init__(loop, learn)
+        self._decisions, self._futures, self._together = decisions, futures, together
         self._begun, self._adding = False, threading.Lock()
         self._answers: list[DecisionRow | Conflict] = []
         self._voids: list[int] = []
-        self._facts: list[Fact] = []
 
     def add(self, decision: DecisionRow, future: Future) -> bool:
         """Add a decision to a submitted operation; returns False if the writer has begun to write it."""
@@ -109,16 +101,12 @@ class WriteDecisions(Operation):
                 raise Collision("another replica has just used one of the ids")
         for _, group in groupby(enumerate(fresh), key=_block_key):
             transaction.add_block(self._loop.number, pack([each for _, each in group]))
-        if self._loop.rollout is not None:
-            self._add_voids(transaction, fresh)
-
-    def _add_voids(self, transaction: Transaction, fresh: Sequence[DecisionRow]) -> None:
-        """Store which numbers the rollout need not wait for: those of repeated requests and of observations here, and of
-        earlier requests that failed."""
-        take_voids(self._loop, self._voids)
-        used = {each.number for each in fresh if each.ticket is not None}
-        unused = [*self._voids, *(each.number for each in self._decisions if each.number not in used)]
-        self._facts = add_voids(transaction, self._loop, unused, self._decisions[0].time)
+        if self._loop.model.rollout is not None:
+            # Numbers of repeated requests and of observations here, and of earlier requests that failed.
+            self._voids += self._loop.numbers.take_void()
+            used = {each.number for each in fresh if each.ticket is not None}
+            unused = [*self._voids, *(each.number for each in self._decisions if each.number not in used)]
+            self._add_voids(transaction, unused, self._decisions[0].time)
 
     def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
         ids = [each.id for each in self._decisions if each.id is not None]
@@ -149,17 +137,15 @@ class WriteDecisions(Operation):
         return conflict
 
     def on_commit(self) -> None:
-        """The first decision of a loop determines the shape of contexts."""
-        self._note_first(self._loop)
-        if self._facts:
-            self._learn(self._loop, self._facts)
+        self._loop.note_first()
+        super().on_commit()
 
     def answer(self, error: Exception | None) -> None:
         # The writer refuses operations without beginning them if the service stops while the store fails.
         self.begin()
         if error is not None:
-            self._loop.forget_unstored()
-            self._loop.void([*self._voids, *(each.number for each in self._decisions)])
+            self._loop.model.forget_unstored()
+            self._loop.numbers.void([*self._voids, *(each.number for each in self._decisions)])
             for future in self._futures:
                 resolve(future, None, error)
         elif self._together:
@@ -187,71 +173,87 @@ def _question(decision: DecisionRow) -> tuple[object, ...]:
 class WriteBlock(Operation):
     """Decisions without ids of the caller, which cannot conflict with others."""
 
-    def __init__(self, loop: Loop, block: Block, future: Future, note_first: Callable[[Loop], None]) -> None:
-        self._loop, self._block, self._future, self._note_first = loop, block, future, note_first
+    def __init__(self, loop: Loop, block: Block, future: Future) -> None:
+        self._loop, self._block, self._future = loop, block, future
 
     def apply(self, transaction: Transaction) -> None:
         transaction.add_block(self._loop.number, self._block)
 
     def on_commit(self) -> None:
-        """The first decision of a loop determines the shape of contexts."""
-        self._note_first(self._loop)
+        self._loop.note_first()
 
     def answer(self, error: Exception | None) -> None:
         if error is not None:
-            self._loop.forget_unstored()
+            self._loop.model.forget_unstored()
         resolve(self._future, None, error)
 
 
-def take_voids(loop: Loop, voids: list[int]) -> None:
-    """Move the numbers that no decision has got from a loop to a list."""
-    while loop.voids:
-        voids.append(loop.voids.popleft())
-
-
-def add_voids(transaction: Transaction, loop: Loop, numbers: Sequence[int], time: float) -> list[Fact]:
-    """Store that the rollout need not wait for the losses of some numbers."""
-    events = [Event(0, number, "void", 0.0, time) for number in numbers]
-    return [(event, None) for event in (transaction.add_events(loop.number, events) if events else [])]
-
-
-class WriteVoids(Operation):
+class WriteVoids(WriteEvents):
     """Numbers that no decision has got, if no decision is written that would store them too."""
 
-    def __init__(self, loop: Loop, time: float, learn: Callable[[Loop, list[Fact]], None]) -> None:
-        self._loop, self._time, self._learn = loop, time, learn
+    def __init__(self, loop: Loop, time: float, learn: Learn) -> None:
+        super().__init__(loop, learn)
+        self._time = time
         self._voids: list[int] = []
-        self._facts: list[Fact] = []
 
     def apply(self, transaction: Transaction) -> None:
-        take_voids(self._loop, self._voids)
-        numbers = [] if self._loop.rollout is None else self._voids
-        self._facts = add_voids(transaction, self._loop, numbers, self._time)
-
-    def on_commit(self) -> None:
-        if self._facts:
-            self._learn(self._loop, self._facts)
+        self._voids += self._loop.numbers.take_void()
+        self._add_voids(transaction, [] if self._loop.model.rollout is None else self._voids, self._time)
 
     def answer(self, error: Exception | None) -> None:
         """Keep them for later if they could not be stored."""
         if error is not None:
-            self._loop.void(self._voids)
+            self._loop.numbers.void(self._voids)
 
 
-class WriteLosses(Operation):
+class VoidLost(WriteEvents):
+    """Stores which of some numbers no decision has. Nobody waits: if this fails, they are looked up again."""
+
+    def __init__(self, loop: Loop, numbers: Sequence[int], time: float, learn: Learn) -> None:
+        super().__init__(loop, learn)
+        self._numbers, self._time = numbers, time
+
+    def apply(self, transaction: Transaction) -> None:
+        found = transaction.decisions(self._loop.number, self._numbers)
+        lost = [number for number, decision in zip(self._numbers, found, strict=True) if decision is None]
+        self._add_voids(transaction, [] if self._loop.model.rollout is None else lost, self._time)
+
+
+class LeaveOut(WriteEvents):
+    """Stores which of some decisions are overdue: those made before a time that have no outcome. Nobody waits, as above."""
+
+    def __init__(self, loop: Loop, numbers: Sequence[int], time: float, learn: Learn, *, made_before: float) -> None:
+        super().__init__(loop, learn)
+        self._numbers, self._time, self._made_before = numbers, time, made_before
+
+    def apply(self, transaction: Transaction) -> None:
+        """Store them. A number without a decision may get one yet."""
+        self._facts = []
+        first = transaction.decisions(self._loop.number, self._numbers[:1])[0]
+        if first is not None and first.time > self._made_before:
+            return  # and so are the later ones
+        found = transaction.decisions(self._loop.number, self._numbers)
+        made = {each.number: each for each in found if each is not None and each.time <= self._made_before}
+        for number, events in transaction.events_of(self._loop.number, list(made)).items():
+            if any(event.kind in SETTLED for event in events):
+                del made[number]
+        overdue = [Event(0, number, "overdue", 0.0, self._time) for number in made]
+        self._add(transaction, overdue, list(made.values()))
+
+
+class WriteLosses(WriteEvents):
     def __init__(
         self,
         loop: Loop,
         losses: Sequence[loss_events.ReportedLoss],
         time: float,
         future: Future,
-        learn: Callable[[Loop, list[Fact]], None],
+        learn: Learn,
         *,
         alone: bool,
     ) -> None:
-        self._loop, self._losses, self._time, self._future = loop, losses, time, future
-        self._learn, self._alone = learn, alone
-        self._facts: list[Fact] = []
+        super().__init__(loop, learn)
+        self._losses, self._time, self._future, self._alone = losses, time, future, alone
         self._answers: list[wire.Loss] = []
 
     def begin(self) -> Lookup:
@@ -263,24 +265,22 @@ class WriteLosses(Operation):
         numbers = self._numbers(transaction)
         decisions = transaction.decisions(self._loop.number, numbers)
         before = transaction.events_of(self._loop.number, numbers)
-        events, of, self._answers, self._facts = [], [], [], []
-        settings = self._loop.settings
-        name = "loss" if settings.rewards is None else "reward"
+        events, of, self._answers = [], [], []
+        outcome = self._loop.settings.outcome
         for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
             # A number is used again after a reset or a restore, an epoch is not.
-            if each is None or (loss.id.startswith(OWN) and id_of(each) != loss.id):
+            if each is None or (loss.id.startswith(OWN) and each.public_id != loss.id):
                 raise self._unknown(place)
             known = before.setdefault(each.number, [])
-            matured = settings.wait is not None and each.time < self._time - settings.wait
-            field = self._field(place, name)
-            status, kind = loss_events.classify(known, loss.loss, loss.key, settings, matured=matured, field=field)
+            matured = outcome.wait is not None and outcome.wait.is_over(each.time, self._time)
+            field = self._field(place, outcome.keyword)
+            status, kind = loss_events.classify(known, loss.loss, loss.key, outcome, matured=matured, field=field)
             if kind is not None:
                 events.append(Event(0, each.number, kind, loss.loss, self._time, loss.key))
                 known.append(events[-1])
                 of.append(each)
             self._answers.append(wire.Loss(id=loss.id, status=status))
-        if events:
-            self._facts = list(zip(transaction.add_events(self._loop.number, events), of, strict=True))
+        self._add(transaction, events, of)
 
     def _numbers(self, transaction: Transaction) -> list[int]:
         ids = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
@@ -303,43 +303,31 @@ class WriteLosses(Operation):
             message += " It may have been made before the loop was reset, deleted or restored from a backup."
         return Unknown(message, self._field(place, "id"))
 
-    def on_commit(self) -> None:
-        if self._facts:
-            self._learn(self._loop, self._facts)
-
     def answer(self, error: Exception | None) -> None:
         resolve(self._future, self._answers, error)
 
 
-class EndWaits(Operation):
+class EndWaits(WriteEvents):
     """Default or combined losses for decisions whose wait has ended."""
 
-    def __init__(
-        self, loop: Loop, time: float, limit: int, learn: Callable[[Loop, list[Fact]], None], again: Callable[[], None]
-    ) -> None:
-        self._loop, self._time, self._limit, self._learn, self._again = loop, time, limit, learn, again
-        self._facts: list[Fact] = []
-        self._full = False
+    def __init__(self, loop: Loop, time: float, limit: int, learn: Learn, again: Callable[[], None]) -> None:
+        super().__init__(loop, learn)
+        self._time, self._limit, self._again, self._full = time, limit, again, False
 
     def apply(self, transaction: Transaction) -> None:
         """Store an outcome for each decision that has none."""
-        settings = self._loop.settings
-        assert settings.wait is not None
-        decisions = transaction.take_expired(self._loop.number, self._time - settings.wait, self._limit)
-        self._full, self._facts = len(decisions) >= self._limit, []
+        outcome = self._loop.settings.outcome
+        assert outcome.wait is not None
+        decisions = transaction.take_expired(self._loop.number, self._time - outcome.wait.seconds, self._limit)
+        self._full = len(decisions) >= self._limit
         before = transaction.events_of(self._loop.number, [each.number for each in decisions])
         events, of = [], []
         for each in decisions:
-            outcome = loss_events.settle(before.get(each.number, []), settings)
-            if outcome is not None:
-                events.append(Event(0, each.number, outcome[0], outcome[1], self._time))
+            settled = loss_events.settle(before.get(each.number, []), outcome, each.time, self._time)
+            if settled is not None:
+                events.append(Event(0, each.number, *settled, self._time))
                 of.append(each)
-        if events:
-            self._facts = list(zip(transaction.add_events(self._loop.number, events), of, strict=True))
-
-    def on_commit(self) -> None:
-        if self._facts:
-            self._learn(self._loop, self._facts)
+        self._add(transaction, events, of)
 
     def answer(self, error: Exception | None) -> None:
         if error is None and self._full:

@@ -19,8 +19,8 @@ from manul.service.http import answers
 from manul.service.http.answers import Answer
 from manul.service.http.bodies import BodyReader, Disconnected
 from manul.service.http.handlers import ROUTE, build
+from manul.service.http.metrics import OTHER, RequestMetrics
 from manul.service.http.origins import Origins
-from manul.service.http.request_metrics import OTHER, RequestMetrics
 from manul.service.http.tokens import Access, Right, Tokens
 from manul.service.http.traces import Traces
 

@@ -97,16 +97,11 @@ def _content(message: Any, limit: int, room: int) -> bytes:
 
 
 def too_large(limit: int) -> TooLarge:
-    """The problem of a body that exceeds the limit."""
     return TooLarge(f"The body exceeds {limit} bytes. Send smaller batches, or raise --max-body-bytes.")
 
 
 def _plain(types: str) -> str:
-    """The types of a decoding error in plain words.
-
-    >>> _plain("float | null"), _plain("float <= 1.0")
-    ('a number or null', 'a number <= 1.0')
-    """
+    """The types of a decoding error in plain words."""
     return " or ".join(_TYPE.sub(lambda found: PLAIN_TYPES[found[0]], each) for each in types.split(" | "))
 
 

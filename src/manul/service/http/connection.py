@@ -160,7 +160,6 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Start handling the request: its head is complete."""
         self._in_head, self._head = False, 0
         if len(self.headers) > self._limits.headers:
             self.refuse(
@@ -295,7 +294,6 @@ class Connections:
             await self.application.refuse(scope, send, Unavailable(self._full()))
 
     def wait_for(self, connection: Connection) -> None:
-        """Note that a connection waits for its client."""
         self.waiting.pop(connection, None)
         self.waiting[connection] = None
 

@@ -19,16 +19,14 @@ from manul.service import wire
 from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
 from manul.service.engine.rollout_control import Act, describe
-from manul.service.engine.status import status
-from manul.service.engine.write_operations import Future, decision_answer, id_of
+from manul.service.engine.write_operations import Future
 from manul.service.errors import Forbidden, Invalid, Unavailable
 from manul.service.http import bodies, metrics
+from manul.service.http.metrics import RequestMetrics
 from manul.service.http.openapi import document
-from manul.service.http.request_metrics import RequestMetrics
 from manul.service.http.route_table import OPERATIONS, PARQUET, Operation
 from manul.service.http.tokens import Access, Tokens
 from manul.service.insights import log_export, loop_report
-from manul.service.insights.examination import Examinations
 from manul.service.insights.knob_insights import pair_view
 from manul.service.insights.policy_view import policy_view
 from manul.service.insights.summary import summary
@@ -70,7 +68,7 @@ def start_loss_report(engine: Engine, name: str, decision: str, body: bytes) -> 
 
 
 def _encode_decision(decision: DecisionRow) -> bytes:
-    return bodies.encode(decision_answer(decision))
+    return bodies.encode(wire.Decision.of(decision))
 
 
 def _encode_loss(losses: list[wire.Loss]) -> bytes:
@@ -81,7 +79,7 @@ class Routes:
     def __init__(self, engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodies.BodyReader) -> None:
         self.engine, self.tokens, self.requests, self.reader = engine, tokens, requests, reader
         self.counts = metrics.LoopCounts(engine)
-        self.examinations = Examinations(engine.store, engine.now)
+        self.examinations = loop_report.Examinations(engine.store, engine.now)
 
     async def create(self, request: Request) -> Response:
         settings = await self._parse(request, NewLoop)
@@ -94,7 +92,7 @@ class Routes:
         access = self._access(request)
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
         loops = [loop for loop in loops if access.includes(loop.name)]
-        read = asyncio.to_thread(lambda: [status(self.engine.store, loop) for loop in loops])
+        read = asyncio.to_thread(lambda: [loop.status() for loop in loops])
         return json(wire.Loops(loops=await read))
 
     async def status(self, request: Request) -> Response:
@@ -106,7 +104,6 @@ class Routes:
         return json(wire.Deleted(name=name))
 
     async def reset(self, request: Request) -> Response:
-        """Delete the data of a loop and restart it."""
         return json(await self._status(await self.engine.reset(request.path_params["loop"])))
 
     async def decide(self, request: Request) -> Response:
@@ -122,14 +119,13 @@ class Routes:
     async def decide_many(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewDecisions)
         self._check_batch(request, "decisions", len(batch.decisions))
-        decisions = await self.engine.decide_many(await self._loop(request), batch.decisions)
+        decisions = await self.engine.decider.decide_many(await self._loop(request), batch.decisions)
         return json(wire.Decisions(decisions=decisions))
 
     async def observe(self, request: Request) -> Response:
-        """Store an action that the caller chose itself."""
         observation = await self._parse(request, wire.NewObservation)
         stored = await self.engine.observe(await self._loop(request), observation)
-        return json(wire.Observed(id=id_of(stored)))
+        return json(wire.Observed(id=stored.public_id))
 
     async def report_losses(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewLosses)
@@ -166,7 +162,7 @@ class Routes:
 
     async def model(self, request: Request) -> Response:
         loop = await self._loop(request)
-        snapshot = await asyncio.to_thread(loop.snapshot)
+        snapshot = await asyncio.to_thread(loop.model.snapshot)
         headers = {
             "Content-Disposition": f'attachment; filename="{loop.name}.manul"',
             "X-Manul-Event": str(snapshot.event),
@@ -179,9 +175,8 @@ class Routes:
         return json(await self._status(loop))
 
     async def report(self, request: Request) -> Response:
-        """The agent's estimates, and the estimated losses of alternatives."""
         loop = await self._loop(request)
-        snapshot = await asyncio.to_thread(loop.snapshot)
+        snapshot = await asyncio.to_thread(loop.model.snapshot)
         return json(await asyncio.to_thread(loop_report.report, self.engine.store, loop, snapshot))
 
     async def summary(self, request: Request) -> Response:
@@ -194,12 +189,10 @@ class Routes:
         return json(summary(loop, await self._status(loop), examined, self.engine.now(), span))
 
     async def policy(self, request: Request) -> Response:
-        """The policy as a function of one feature."""
         given = request.query_params
         return json(policy_view(await self._loop(request), given.get("feature"), given.get("knob")))
 
     async def pair(self, request: Request) -> Response:
-        """The losses of pairs of values of two knobs."""
         loop, given = await self._loop(request), request.query_params
         return json(await asyncio.to_thread(pair_view, loop, given.get("first"), given.get("second")))
 
@@ -247,7 +240,7 @@ class Routes:
         return await self.engine.find(request.path_params["loop"])
 
     async def _status(self, loop: Loop) -> wire.Status:
-        return await asyncio.to_thread(status, self.engine.store, loop)
+        return await asyncio.to_thread(loop.status)
 
     async def _parse(self, request: Request, kind: type[T]) -> T:
         parsed: T = bodies.decode(await self._body(request, self._body_limit(kind)), DECODERS[kind])
@@ -290,7 +283,7 @@ def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodi
     routes = Routes(engine, tokens, requests, reader)
 
     def authorise(each: Operation) -> Answer:
-        answer = getattr(routes, each.name)
+        answer = vars(Routes)[each.name]
 
         async def handle(request: Request) -> Any:
             request.scope[ROUTE] = each.name
@@ -299,7 +292,7 @@ def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodi
                 request.scope[ACCESS] = access
                 access.take()
                 access.check(each.right, request.path_params.get("loop"))
-            return await answer(request)
+            return await answer(routes, request)
 
         return handle
 

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: totals of loops from the store, and the state of the service from memory."""
+"""Metrics for Prometheus: totals of loops from the store; requests, rollouts and the state of the service from memory."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import asyncio
 import logging
 import os
 import threading
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from manul.service import wire
 from manul.service.engine.engine import Engine
 from manul.service.engine.rollout_control import describe_all
-from manul.service.engine.status import status
-from manul.service.http.request_metrics import RequestMetrics
-from manul.service.http.rollout_metrics import rollout_metrics
 from manul.service.http.tokens import Access
+from manul.service.rollout_schema import Rollout
 from manul.service.store import StoreFailure
 
 log = logging.getLogger("manul.service")
@@ -32,7 +34,53 @@ LOOP = {
     "events": ("counter", "Events in the store."),
     "model": ("counter", "Number of the last event that the model contains."),
 }
+GAUGES = {
+    "traffic": "The learner's share of the decisions.",
+    "step": "Number of the step; 0 after the rollout went back to the baseline.",
+    "spent": "Upper bound of what the learner has cost beyond the tolerance, in units of the loss.",
+    "budget": "Start-up budget of the rollout, in units of the loss.",
+    "in_flight": "Decisions of the rollout that are not judged yet.",
+    "uneven": "1 if the arms lack losses at different rates, so that the learner does not move up.",
+    "unsent": "Moves that the webhook has not received yet.",
+}
+# Upper bounds of the histogram's buckets.
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+OTHER = "other"
 Statuses = Sequence[wire.Status]
+Metric = tuple[str, str, str, Mapping[str, float]]
+
+
+class RequestMetrics:
+    """Responses by route and status, and a histogram of latencies by route."""
+
+    def __init__(self) -> None:
+        self._answers: Counter[tuple[str, int]] = Counter()
+        self._counts: dict[str, list[int]] = {}
+        self._sums: Counter[str] = Counter()
+
+    def add(self, route: str, status: int, seconds: float) -> None:
+        self._answers[route, status] += 1
+        if route not in self._counts:
+            self._counts[route] = [0] * (len(SECONDS) + 1)
+        self._counts[route][bisect_left(SECONDS, seconds)] += 1
+        self._sums[route] += seconds  # type: ignore[assignment]
+
+    def lines(self) -> Iterator[str]:
+        yield from ("# HELP manul_requests_total Responses by route and status.", "# TYPE manul_requests_total counter")
+        for (route, status), count in sorted(self._answers.items()):
+            yield f'manul_requests_total{{route="{route}",status="{status}"}} {count}'
+        yield "# HELP manul_request_seconds Time from the headers of a request to the end of its response."
+        yield "# TYPE manul_request_seconds histogram"
+        for route in sorted(self._counts):
+            yield from self._histogram(route)
+
+    def _histogram(self, route: str) -> Iterator[str]:
+        total = 0
+        for bound, count in zip((*SECONDS, "+Inf"), self._counts[route], strict=True):
+            total += count
+            yield f'manul_request_seconds_bucket{{route="{route}",le="{bound}"}} {total}'
+        yield f'manul_request_seconds_sum{{route="{route}"}} {self._sums[route]!r}'
+        yield f'manul_request_seconds_count{{route="{route}"}} {total}'
 
 
 class LoopCounts:
@@ -53,7 +101,7 @@ class LoopCounts:
     def _read(self, reading: asyncio.Future[Statuses | None]) -> None:
         statuses: Statuses | None
         try:
-            statuses = [status(self._engine.store, loop) for loop in list(self._engine.loops.values())]
+            statuses = [loop.status() for loop in list(self._engine.loops.values())]
         except StoreFailure:
             statuses = None
         except Exception:
@@ -69,14 +117,14 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, to
     """All metrics; those of the store are omitted if it could not be read."""
     lines: list[str] = []
     for name, (kind, meaning) in LOOP.items() if statuses is not None else ():
-        values = [(each.name, getattr(each, name)) for each in statuses or ()]
-        lines += _metric(name, kind, meaning, {_label(loop): value for loop, value in values if value is not None})
+        values = [(each.name, asdict(each)[name]) for each in statuses or ()]
+        lines += _metric(name, kind, meaning, {_labels(loop): value for loop, value in values if value is not None})
     if statuses is not None:
-        lags = {_label(each.name): max(0, each.events - each.model) for each in statuses}
+        lags = {_labels(each.name): max(0, each.events - each.model) for each in statuses}
         lines += _metric("learner_lag", "gauge", "Events that the model has not learned yet.", lags)
         for name, kind, meaning, samples in outcome_metrics(statuses):
             lines += _metric(name, kind, meaning, samples)
-    deviations = {_label(loop.name): loop.history.deviation for loop in list(engine.loops.values())}
+    deviations = {_labels(loop.name): loop.history.deviation for loop in list(engine.loops.values())}
     lines += _metric(
         "loss_deviation", "gauge", "Standard deviation of the losses that the model has learned.", deviations
     )
@@ -91,14 +139,36 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, to
     return "\n".join([*lines, *requests.lines()]) + "\n"
 
 
-def outcome_metrics(statuses: Statuses) -> Iterator[tuple[str, str, str, Mapping[str, float]]]:
+def outcome_metrics(statuses: Statuses) -> Iterator[Metric]:
     """What alerts compare between two periods; a mean over all time hardly moves."""
-    outcomes = {_label(each.name): each.decisions - each.waiting for each in statuses}
-    sums = {_label(each.name): outcomes[_label(each.name)] * (each.mean_loss or 0.0) for each in statuses}
-    waits = {_label(each.name): each.wait for each in statuses if each.wait is not None}
+    outcomes = {_labels(each.name): each.decisions - each.waiting for each in statuses}
+    sums = {_labels(each.name): outcomes[_labels(each.name)] * (each.mean_loss or 0.0) for each in statuses}
+    waits = {_labels(each.name): each.wait for each in statuses if each.wait is not None}
     yield "outcomes", "counter", "Decisions with an outcome.", outcomes
     yield "loss_sum", "gauge", "Sum of the losses of all outcomes.", sums
     yield "wait_seconds", "gauge", "Age at which decisions get their outcome, if the loop has a wait.", waits
+
+
+def rollout_metrics(rollouts: Sequence[Rollout]) -> Iterator[Metric]:
+    """Each metric with its name, kind, meaning and samples by labels; loops without a rollout have none."""
+    if not rollouts:
+        return
+    for name, meaning in GAUGES.items():
+        yield f"rollout_{name}", "gauge", meaning, {_labels(each.loop): +asdict(each)[name] for each in rollouts}
+    by_arm = {
+        "decisions": "Decisions with losses since the rollout began, by arm.",
+        "left_out": "Decisions whose losses did not come within patience since the model was given, by arm.",
+    }
+    for name, meaning in by_arm.items():
+        arms = ((each, arm) for each in rollouts for arm in ("learner", "baseline"))
+        counts = {_labels(each.loop, arm=arm): asdict(each)[f"{arm}_{name}"] for each, arm in arms}
+        yield f"rollout_{name}", "counter", meaning, counts
+    moves = {
+        _labels(each.loop, reason=reason): count
+        for each in rollouts
+        for reason, count in Counter(move.reason for move in each.moves).items()
+    }
+    yield "rollout_moves", "counter", "Moves of the rollout by reason.", moves
 
 
 def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, float]]:
@@ -130,8 +200,8 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _label(loop: str) -> str:
-    return f'{{loop="{loop}"}}'
+def _labels(loop: str, **more: str) -> str:
+    return "{" + ",".join(f'{name}="{value}"' for name, value in {"loop": loop, **more}.items()) + "}"
 
 
 def _metric(name: str, kind: str, meaning: str, values: Mapping[str, float]) -> Iterator[str]:

@@ -17,11 +17,6 @@ REFERENCE = "#/components/schemas/{name}"
 
 
 def document() -> dict[str, Any]:
-    """Return the whole description.
-
-    >>> document()["openapi"]
-    '3.1.0'
-    """
     kinds = {kind for each in OPERATIONS for kind in (each.asks, each.answers) if isinstance(kind, type)}
     ordered = sorted({*kinds, wire.Error}, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=REFERENCE)

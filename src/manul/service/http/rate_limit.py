@@ -17,12 +17,6 @@ class Bucket:
 
     A request takes one. A batch takes one for each element, even if the bucket does not hold as many: it goes below zero, and
     the caller waits until the debt is filled.
-
-    >>> bucket = Bucket(1.0, clock=lambda: 0.0)
-    >>> bucket.take(), bucket.take(), bucket.wait_seconds
-    (True, True, 1)
-    >>> bucket.take()
-    False
     """
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -53,7 +47,6 @@ class Bucket:
 
     @property
     def wait_seconds(self) -> int:
-        """Whole seconds until a request is accepted again."""
         return max(1, math.ceil((1.0 - self._level) / self.rate))
 
     def _fill(self) -> None:
@@ -63,7 +56,6 @@ class Bucket:
 
 
 def too_many(bucket: Bucket, whose: str) -> TooManyRequests:
-    """The refusal of a caller whose bucket is empty."""
     seconds = bucket.wait_seconds
     return TooManyRequests(
         f"{whose} limit of {bucket.rate:g} requests per second is exceeded. Nothing was changed; "

@@ -64,7 +64,6 @@ def serve(configuration: Configuration) -> None:
 
 @contextmanager
 def listening_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets for every address of a host name."""
     with ExitStack() as stack:
         try:
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -26,11 +26,6 @@ LEAST_RATE = 0.1
 
 
 def new_token() -> str:
-    """Generate a token of 32 random bytes.
-
-    >>> len(new_token())
-    43
-    """
     return secrets.token_urlsafe(32)
 
 
@@ -38,9 +33,6 @@ def line(token: str, rights: Iterable[str], loops: Sequence[str] = (), rate: flo
     """The line of a token in a token file: its hash, its rights, and its loops and rate limit if there are any.
 
     `admin` includes the other rights. A name of `loops` that ends with a star is a prefix of names.
-
-    >>> line("secret", ["decide"], ["heating", "price-*"], 100)
-    'sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b decide loops=heating,price-* rate=100'
     """
     for right in rights:
         if right not in RIGHTS:
@@ -99,7 +91,6 @@ class Access:
 
     @property
     def restricted(self) -> bool:
-        """Whether the token is for some loops only."""
         return not self._all
 
     @property

@@ -98,7 +98,6 @@ class SeldomLog(logging.Handler):
         self._quiet_until = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a warning unless there was one recently."""
         if time.monotonic() >= self._quiet_until:
             self._quiet_until = time.monotonic() + QUIET_SECONDS
             log.warning("traces cannot be sent and are dropped", extra={"why": record.getMessage()[:300]})

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 from manul.service.engine.group_commit import Writer
 from manul.service.engine.loop import Loop
 from manul.service.insights import log_export
-from manul.service.store import Block, Store, Transaction
+from manul.service.store import Store
+from manul.service.store.blocks import Block
 from manul.utils.atomic_files import sync
 
 log = logging.getLogger("manul.service")
@@ -35,7 +35,7 @@ def archive(store: Store, writer: Writer, loop: Loop, folder: Path, before: floa
         firsts = {block.first for block in blocks}
         ends = {"after": blocks[0].first - 1, "through": blocks[-1].last}
         rows = log_export.write(store, loop, folder / UNFINISHED / name, only=firsts, **ends)
-        writer.call(partial(_forget, loop.number, blocks))
+        writer.call(lambda transaction: transaction.forget(loop.number, blocks))  # noqa: B023 - it is called at once
         written.append(finish(folder, name))
         log.info("archived decisions", extra={"loop": loop.name, "rows": rows, "file": name})
     return written
@@ -85,10 +85,6 @@ def recover(store: Store, loop: Loop, folder: Path) -> None:
             finish(folder, path.name)
         else:
             path.unlink()
-
-
-def _forget(loop: int, blocks: Sequence[Block], transaction: Transaction) -> None:
-    transaction.forget(loop, blocks)
 
 
 def _is_settled(store: Store, loop: int, block: Block, snapshot: int) -> bool:

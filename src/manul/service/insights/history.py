@@ -13,16 +13,14 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from manul.actions.knobs import Knob
+from manul.actions.kinds.knob import CELLS, Knob
 from manul.errors import ManulError
-from manul.service.insights import cells
-from manul.service.store import OUTCOMES, Event
-from manul.service.store.blocks import DecisionRow
+from manul.service.store import OUTCOMES, Event, Fact
 from manul.utils.validation import Floats
 
 Span = Literal["minutes", "day", "all"]
 # Time intervals of each span, and parts of the range of actions.
-BUCKETS, BINS = 120, cells.CELLS
+BUCKETS, BINS = 120, CELLS
 # Contexts that are remembered, and actions of several knobs.
 RECENT, RECENT_ACTIONS = 128, 1000
 # Decisions of the caller on which the model was judged that are remembered.
@@ -30,8 +28,8 @@ JUDGED = 4000
 # Events that are counted in one pass.
 BATCH = 256
 SUMS = ("outcomes", "loss", "square", "late", "defaulted")
-PARTS = ("played", "weight", "weight_square", "weighted_loss")
-Fact = tuple[Event, DecisionRow | None]
+# Columns of `played` in snapshots. Only the first is used, but replicas of earlier versions expect so many.
+SAVED_COLUMNS = 4
 
 
 class _SavedBuckets(msgspec.Struct, array_like=True):
@@ -39,7 +37,7 @@ class _SavedBuckets(msgspec.Struct, array_like=True):
     start: float
     used: int
     sums: bytes
-    parts: bytes
+    played: bytes
 
 
 class _SavedHistory(msgspec.Struct, omit_defaults=True):
@@ -49,21 +47,15 @@ class _SavedHistory(msgspec.Struct, omit_defaults=True):
 
 
 class Buckets:
-    """Sums over time intervals, also by cell of each knob. When all are used, the first ones are dropped or, if it `grows`,
-    pairs are merged and each interval is twice as long.
-
-    >>> buckets = Buckets(1.0, grows=True)
-    >>> buckets.add(np.array([119.0, 0.0, 200.0]), np.ones((3, 5)), np.array([[0], [0], [31]]), np.ones((3, 1, 4)))
-    >>> buckets.start, buckets.seconds, int(buckets.sums[:, 0].sum()), buckets.used
-    (0.0, 2.0, 3, 101)
-    """
+    """Sums over time intervals, and outcomes by cell of each knob (`played`). When all intervals are used, the first ones are
+    dropped or, if it `grows`, pairs are merged and each interval is twice as long."""
 
     def __init__(self, seconds: float, *, grows: bool, knobs: int = 1) -> None:
         self.seconds, self.grows, self.start, self.used = seconds, grows, 0.0, 0
         self.sums = np.zeros((BUCKETS, len(SUMS)))
-        self.parts = np.zeros((BUCKETS, knobs, BINS, len(PARTS)))
+        self.played = np.zeros((BUCKETS, knobs, BINS))
 
-    def add(self, times: Floats, sums: Floats, bins: Any, parts: Floats) -> None:
+    def add(self, times: Floats, sums: Floats, bins: Any) -> None:
         """Add events in any order; those before the intervals are left out. The result does not depend on how they are
         batched."""
         while len(times):
@@ -74,20 +66,25 @@ class Buckets:
             else:
                 inside = (times >= self.start) & (times < self.start + BUCKETS * self.seconds)
                 count = max(1, _leading(inside))
-                self._add(times[:count], sums[:count], bins[:count], parts[:count])
-            times, sums, bins, parts = times[count:], sums[count:], bins[count:], parts[count:]
+                self._add(times[:count], sums[:count], bins[:count])
+            times, sums, bins = times[count:], sums[count:], bins[count:]
 
-    def _add(self, times: Floats, sums: Floats, bins: Any, parts: Floats) -> None:
+    def _add(self, times: Floats, sums: Floats, bins: Any) -> None:
         places = ((times - self.start) / self.seconds).astype(np.int64).clip(0, BUCKETS - 1)
         np.add.at(self.sums, places, sums)
-        knobs = self.parts.shape[1]
-        cell = (places[:, np.newaxis] * knobs + np.arange(knobs)) * BINS + bins
-        np.add.at(self.parts.reshape(-1, len(PARTS)), cell.ravel(), parts.reshape(-1, len(PARTS)))
+        np.add.at(self.played, (places[:, np.newaxis], np.arange(self.played.shape[1]), bins), sums[:, :1])
         self.used = max(self.used, int(places.max()) + 1)
 
     def saved(self) -> _SavedBuckets:
-        sums, parts = (table[: self.used].tobytes() for table in (self.sums, self.parts))
-        return _SavedBuckets(self.seconds, self.start, self.used, sums, parts)
+        columns = np.zeros((*self.played[: self.used].shape, SAVED_COLUMNS))
+        columns[..., 0] = self.played[: self.used]
+        return _SavedBuckets(self.seconds, self.start, self.used, self.sums[: self.used].tobytes(), columns.tobytes())
+
+    def restore(self, saved: _SavedBuckets) -> None:
+        self.seconds, self.start, self.used = saved.seconds, saved.start, saved.used
+        self.sums[: saved.used] = np.frombuffer(saved.sums).reshape(saved.used, len(SUMS))
+        columns = np.frombuffer(saved.played).reshape(saved.used, *self.played.shape[1:], SAVED_COLUMNS)
+        self.played[: saved.used] = columns[..., 0]
 
     def _extend_to(self, time: float) -> None:
         if not self.used:
@@ -108,21 +105,21 @@ class Buckets:
         return np.ceil((self.start - times) / self.seconds)
 
     def _prepend(self, steps: int) -> None:
-        for table in (self.sums, self.parts):
+        for table in (self.sums, self.played):
             table[steps:] = table[: BUCKETS - steps].copy()
             table[:steps] = 0.0
         self.start -= steps * self.seconds
         self.used += steps
 
     def _fold(self) -> None:
-        for table in (self.sums, self.parts):
+        for table in (self.sums, self.played):
             table[: BUCKETS // 2] = table[0::2] + table[1::2]
             table[BUCKETS // 2 :] = 0.0
         self.seconds *= 2
         self.used = (self.used + 1) // 2
 
     def _roll(self, steps: int) -> None:
-        for table in (self.sums, self.parts):
+        for table in (self.sums, self.played):
             rest = table[steps:].copy()
             table[:] = 0.0
             table[: len(rest)] = rest
@@ -196,17 +193,13 @@ class History:
         several = isinstance(counted[0][1].action, dict)
         times = np.array([decision.time for _, decision in counted])
         sums = np.array([_sums(event) for event, _ in counted])
-        columns, bins, parts = [], [], []
+        columns = []
         for name, knob in self._knobs:
             values = [decision.action[name] if several else decision.action for _, decision in counted]
-            densities = [
-                (decision.densities or {}).get(name) if several else decision.density for _, decision in counted
-            ]
-            columns.append(cells.positions(knob, values))
-            bins.append(cells.cells(knob, columns[-1]))
-            parts.append(_parts(sums, np.array([each or np.inf for each in densities])))
+            columns.append(knob.positions(values, "action"))
+        bins = [knob.cells(places) for (_, knob), places in zip(self._knobs, columns, strict=True)]
         for buckets in self.spans.values():
-            buckets.add(times, sums, np.stack(bins, axis=1), np.stack(parts, axis=1))
+            buckets.add(times, sums, np.stack(bins, axis=1))
         if several:
             self._actions.extend(
                 (*places, event.loss)
@@ -250,13 +243,10 @@ class History:
         # Snapshots of earlier versions have the spans only.
         saved = msgspec.msgpack.decode(zlib.decompress(body), type=_SavedHistory | list[_SavedBuckets])
         saved = saved if isinstance(saved, _SavedHistory) else _SavedHistory(saved, b"")
-        spans = saved.spans
         self._judged = deque(_rows(saved.judged, 3), maxlen=JUDGED)
         self._actions = deque(_rows(saved.actions, len(self._knobs) + 1), maxlen=RECENT_ACTIONS)
-        for buckets, each in zip(self.spans.values(), spans, strict=True):
-            buckets.seconds, buckets.start, buckets.used = each.seconds, each.start, each.used
-            for table, numbers in ((buckets.sums, each.sums), (buckets.parts, each.parts)):
-                table[: each.used] = np.frombuffer(numbers).reshape(each.used, *table.shape[1:])
+        for buckets, each in zip(self.spans.values(), saved.spans, strict=True):
+            buckets.restore(each)
 
 
 def _leading(holds: Any) -> int:
@@ -271,11 +261,3 @@ def _sums(event: Event) -> tuple[float, ...]:
     outcome = float(event.kind in OUTCOMES)
     loss = outcome * event.loss
     return outcome, loss, loss * loss, float(event.kind == "late"), float(event.kind == "default")
-
-
-def _parts(sums: Floats, densities: Floats) -> Floats:
-    """The `PARTS` of events; an action of unknown density, infinite here, has no weight for constant actions."""
-    outcomes, losses = sums[:, 0], sums[:, 1]
-    with np.errstate(over="ignore"):
-        weights = outcomes / densities
-        return np.stack([outcomes, weights, weights * weights, weights * losses], axis=1)

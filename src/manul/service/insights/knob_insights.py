@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from manul.actions.knobs import Choice, Knob
+from manul.actions.kinds.knob import Knob
+from manul.agents.auto_knobs import AutoKnobs
 from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
-from manul.service.insights.cells import cell_count, cell_densities, middles
 from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
 
@@ -22,24 +22,23 @@ MOST_COMBINATIONS, PAIR_VALUES, PAIR_CONTEXTS = 64, 16, 4
 
 def marginals(loop: Loop, context: Any) -> list[Floats]:
     """The distribution of each knob over its cells; empty arrays if there are too many combinations of options."""
-    if math.prod(len(knob.options) for _, knob in loop.space.knobs if isinstance(knob, Choice)) > MOST_COMBINATIONS:
+    if math.prod(knob.cell_count for _, knob in loop.space.knobs if knob.is_option) > MOST_COMBINATIONS:
         return [np.empty(0) for _ in loop.space.knobs]
-    with loop.lock:
-        distribution = loop.agent.distribution(context)
-    return [cell_densities(knob, distribution.marginal(name)) for name, knob in loop.space.knobs]
+    distribution = loop.model.distribution(context)
+    return [knob.cell_densities(distribution.marginal(name)) for name, knob in loop.space.knobs]
 
 
 def marginals_now(loop: Loop, contexts: Sequence[Any]) -> list[list[float]]:
     """The distribution of each knob over its cells, averaged over contexts; empty if there are none."""
     by_context = [marginals(loop, context) for context in contexts]
-    return [np.mean(rows, axis=0).tolist() for rows in zip(*by_context, strict=True)] or [[] for _ in loop.space.knobs]
+    return [np.mean(rows, axis=0).tolist() for rows in zip(*by_context, strict=True)] or [[] for _ in loop.space.titled]
 
 
 def find_knob(loop: Loop, name: str | None, field: str, place: int = 0) -> tuple[int, str, Knob]:
     """The place, the name and the knob of a name; without a name, those of a place."""
     if not isinstance(loop.settings.actions, dict):
         raise Invalid(f"loop {loop.name!r} has one knob.", field)
-    names = [each for each, _ in loop.space.knobs]
+    names = [each for each, _ in loop.space.titled]
     if name is None:
         place = min(place, len(names) - 1)
     elif name in names:
@@ -47,7 +46,7 @@ def find_knob(loop: Loop, name: str | None, field: str, place: int = 0) -> tuple
     else:
         hint = remedy(name, names, "See the actions of the loop.")
         raise Invalid(f"{field} must be one of {', '.join(names)}, got {name!r}. {hint}", field)
-    return place, names[place], loop.space.knobs[place][1]
+    return place, names[place], loop.space.titled[place][1]
 
 
 def pair_view(loop: Loop, first: str | None, second: str | None) -> wire.PairView:
@@ -64,7 +63,7 @@ def pair_view(loop: Loop, first: str | None, second: str | None) -> wire.PairVie
     np.add.at(counts, (rows, columns), 1)
     np.add.at(sums, (rows, columns), recent[:, -1])
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    values = [middles(knob, PAIR_VALUES) for _, knob in knobs]
+    values = [knob.middles(PAIR_VALUES) for _, knob in knobs]
     return wire.PairView(
         first=one[1],
         second=other[1],
@@ -77,24 +76,24 @@ def pair_view(loop: Loop, first: str | None, second: str | None) -> wire.PairVie
 
 
 def _size(knob: Knob) -> int:
-    return cell_count(knob) if isinstance(knob, Choice) else min(cell_count(knob), PAIR_VALUES)
+    return knob.cell_count if knob.is_option else min(knob.cell_count, PAIR_VALUES)
 
 
 def _parts(knob: Knob, positions: Floats) -> Any:
-    scaled = positions if isinstance(knob, Choice) else positions * _size(knob)
+    scaled = positions if knob.is_option else positions * _size(knob)
     return scaled.astype(np.int64).clip(0, _size(knob) - 1)
 
 
 def _predicted(loop: Loop, one: tuple[str, list[Any]], other: tuple[str, list[Any]]) -> list[list[float]]:
     """The predicted losses, averaged over the latest contexts; empty if the range of losses or the contexts are unknown."""
-    contexts, agent = loop.latest_contexts(PAIR_CONTEXTS), loop.agent
-    if loop.settings.losses == "auto" or not contexts or not hasattr(agent, "predict_losses"):
+    contexts = loop.model.latest_contexts(PAIR_CONTEXTS)
+    if loop.settings.losses == "auto" or not contexts or not isinstance(loop.model.agent, AutoKnobs):
         return []
-    several: Any = agent
     pairs = [{one[0]: first, other[0]: second} for first in one[1] for second in other[1]]
     tables = []
     for context in contexts:
-        with loop.lock:
+        with loop.model.hold() as model:
+            several: Any = model.agent
             best = several.best(context)
             tables.append(several.predict_losses([context] * len(pairs), [best | pair for pair in pairs]))
     mean = np.mean(tables, axis=0).reshape(len(one[1]), len(other[1]))

@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.knobs import Knobs
+from manul.actions.space import ActionSpace
 from manul.contexts.arrow_values import from_json
 from manul.contexts.schema import ContextSchema
 from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.log_schema import ARM, FLOOR, PREFIX, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
-from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
-from manul.service.engine.write_operations import id_of
 from manul.service.errors import Conflict
 from manul.service.store import OUTCOMES, Event, Store
 from manul.service.store.blocks import DecisionRow
@@ -117,20 +115,18 @@ def log_of(
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
-    losses = loop.settings.losses
-    loss_range: Any = None if losses == "auto" else losses
     columns = _columns(loop, rows, by_knob=by_knob, arms=arms)
     schema = (_schema(_contexts(rows)) if contexts is None else ContextSchema()) if schema is None else schema
     named = bool(schema.fields) or any(isinstance(each.context, dict) for each in decisions)
-    rewards = loop.settings.rewards is not None
-    knobs = loop.space.described if isinstance(loop.space, SeveralKnobs) else None
+    knobs = None if loop.space.is_number else loop.space
     action_range = loop.space.actions if knobs is None else None
-    ranges: Any = {"action_range": action_range, "loss_range": loss_range, "knobs": knobs}
+    ranges: Any = {"action_range": action_range, "knobs": knobs}
+    outcome = loop.settings.outcome
     if contexts is not None or not named:
         matrix = np.array([each.context for each in decisions] if contexts is None else contexts, np.float32)
         if knobs is None:
             views: Any = {VIEWS[name]: column for name, column in columns.items()}
-            return Log(matrix, **views, **ranges, rewards=rewards)
+            return Log(matrix, **views, **ranges, outcome=outcome)
         columns["context"] = dense_column(matrix)
     else:
         reserved = reserved_names(several=knobs is not None)
@@ -138,7 +134,7 @@ def log_of(
         for name, field in schema.fields.items():
             column = PREFIX + name if name in reserved else name
             columns[column] = field.to_arrow([context.get(name) for context in mappings], name)
-    table = pa.table(columns).replace_schema_metadata(Metadata(rewards=rewards).to_arrow())
+    table = pa.table(columns).replace_schema_metadata(Metadata().with_outcome(outcome).to_arrow())
     return Log.from_table(table, **ranges)
 
 
@@ -149,19 +145,15 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: boo
         "loss": np.array([loss for _, loss in rows]),
         FLOOR: np.array([_floor(each) for each in decisions]),
         "time": np.array([each.time for each in decisions]),
-        "id": [id_of(each) for each in decisions],
+        "id": [each.public_id for each in decisions],
     }
     if arms:
-        columns[ARM] = [_arm(each) for each in decisions]
-    if isinstance(loop.space, SeveralKnobs):
-        return columns | _knob_columns(loop.space.described, decisions, by_knob=by_knob)
+        columns[ARM] = [each.arm for each in decisions]
+    if not loop.space.is_number:
+        return columns | _knob_columns(loop.space, decisions, by_knob=by_knob)
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
     columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
     return {name: columns[name] for name in VIEWS if name in columns}
-
-
-def _arm(decision: DecisionRow) -> str | None:
-    return None if decision.ticket is None else "learner" if decision.ticket.learner else "baseline"
 
 
 def _floor(decision: DecisionRow) -> float:
@@ -169,7 +161,7 @@ def _floor(decision: DecisionRow) -> float:
     return np.nan if decision.floor is None else min(decision.floor, decision.density or decision.floor)
 
 
-def _knob_columns(knobs: Knobs, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
+def _knob_columns(knobs: ActionSpace, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
     import pyarrow as pa
 
     actions = {name: [each.action[name] for each in decisions] for name in knobs.names}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,28 +15,32 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.actions.knobs import Choice, Knob, KnobValue
+from manul.actions.kinds.knob import Knob, KnobValue
 from manul.agents import AdaptiveCats, Auto
 from manul.agents.auto_knobs import AutoKnobs
+from manul.agents.base import BaseAgent
+from manul.agents.mapped import Mapped
 from manul.contexts.dates import days
 from manul.contexts.table_encoding import flatten_fields
 from manul.errors import ManulError
-from manul.logs.batching import observed_range
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
+from manul.logs.sample import observed_range
 from manul.offpolicy import doctor, evaluate
 from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.objections import SMALL
 from manul.offpolicy.evaluation.weighted_means import mean_estimate, weighted_estimate
+from manul.outcomes import AnyRange
 from manul.service import wire
-from manul.service.engine import models
-from manul.service.engine.action_space import SeveralKnobs
 from manul.service.engine.loop import Loop
-from manul.service.insights import cells, log_export
+from manul.service.engine.loop_agent import from_bytes
+from manul.service.insights import log_export
 from manul.service.store import Snapshot, Store
-from manul.utils.rewards import AnyRange
 
+log = logging.getLogger("manul.service")
+# The shortest time between two examinations of a loop.
+EXAMINE_SECONDS = 15.0
 # Decisions that a report is based on, constant actions that are compared, and columns that the doctor examines.
 LATEST, CONSTANTS, MAX_COLUMNS = 4000, 9, 256
 
@@ -53,7 +59,7 @@ def examine(store: Store, loop: Loop, snapshot: Snapshot, time: float) -> wire.E
 
 
 def _report(loop: Loop, snapshot: Snapshot, rows: Sequence[log_export.Row]) -> wire.Report:
-    agent = models.from_bytes(snapshot.model)
+    agent = from_bytes(snapshot.model)
     return wire.Report(
         name=loop.name,
         model=snapshot.event,
@@ -79,8 +85,10 @@ def _beliefs(agent: Any) -> dict[str, Any]:
         pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)
         members = [{"bandwidth": each[0], "estimate": _finite(each[1]), "risk": _finite(each[2])} for each in pairs]
         return {"bandwidth": agent.bandwidth, "epsilon": agent.current_epsilon, "members": members}
-    parameters = getattr(agent, "parameters", {}) | {"epsilon": getattr(agent, "current_epsilon", None)}
-    return {name: _finite(value) for name, value in parameters.items()}
+    if isinstance(agent, Mapped):
+        return _beliefs(agent.agent)
+    parameters = agent.parameters if isinstance(agent, BaseAgent) else {}
+    return {name: _finite(value) for name, value in (parameters | {"epsilon": agent.current_epsilon}).items()}
 
 
 def _finite(value: Any) -> Any:
@@ -97,7 +105,7 @@ def _latest(store: Store, loop: Loop) -> list[log_export.Row]:
     """The latest rows whose contexts have the same shape as the last one."""
     first = max(0, store.counts(loop.number).numbers - 2 * LATEST)
     rows = deque((row for page in log_export.pages(store, loop.number, first) for row in page), LATEST)
-    filled = [(decision._replace(context=loop.context(decision.context)), loss) for decision, loss in rows]
+    filled = [(decision._replace(context=loop.model.context(decision.context)), loss) for decision, loss in rows]
     return [row for row in filled if _shape(row) == _shape(filled[-1])]
 
 
@@ -145,7 +153,7 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[wire.Candida
         candidates.append(_candidate("model", model))
     if len(rows) < SMALL:
         return candidates
-    if isinstance(loop.space, SeveralKnobs):
+    if not loop.space.is_number:
         known = [row for row in rows if row[0].densities is not None]
         knobs = loop.space.knobs if len(known) >= SMALL else []
         return [*candidates, *(_best_value(name, knob, known, span) for name, knob in knobs)]
@@ -157,14 +165,14 @@ def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Wit
     rows by the densities of this knob alone."""
     losses = np.array([loss for _, loss in rows])
     densities = np.array([(decision.densities or {}).get(name, math.inf) for decision, _ in rows])
-    at = cells.cells(knob, cells.positions(knob, [decision.action[name] for decision, _ in rows]))
-    count = cells.cell_count(knob)
-    window = 1 if isinstance(knob, Choice) else max(1, count // 8)
+    at = knob.cells(knob.positions([decision.action[name] for decision, _ in rows], name))
+    count = knob.cell_count
+    window = 1 if knob.is_option else max(1, count // 8)
     firsts = np.arange(count - window + 1)[:, np.newaxis]
-    volumes = np.convolve(cells.cell_volumes(knob), np.ones(window), "valid")[:, np.newaxis]
+    volumes = np.convolve(knob.cell_volumes(), np.ones(window), "valid")[:, np.newaxis]
     weights = ((at >= firsts) & (at < firsts + window)) / (densities * volumes)
     numbers = range(count - window + 1)
-    actions = [knob.value(each if isinstance(knob, Choice) else (each + window / 2) / count) for each in numbers]
+    actions = [knob.value(each if knob.is_option else (each + window / 2) / count) for each in numbers]
 
     def judge(number: int, half: int) -> Estimate:
         return weighted_estimate(weights[number, half::2], losses[half::2], span, UNKNOWN_BOUND)
@@ -234,3 +242,31 @@ def _candidate(
         action=action,
         knob=knob,
     )
+
+
+class Examinations:
+    """The latest examination of each loop that a dashboard shows: made in a thread, at most every few seconds."""
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store, self._now = store, now
+        self._latest: dict[int, wire.Examined] = {}
+        self._running: dict[int, asyncio.Task[None]] = {}
+
+    def latest(self, loop: Loop) -> wire.Examined | None:
+        """The latest examination; if it is outdated, the next one is started."""
+        latest = self._latest.get(loop.number)
+        changed = latest is None or latest.report.model != loop.model.event
+        old = latest is None or self._now() - latest.time > (EXAMINE_SECONDS if latest.report.rows else 1.0)
+        if changed and old and loop.number not in self._running:
+            self._running[loop.number] = asyncio.create_task(self._examine(loop))
+        return latest
+
+    async def _examine(self, loop: Loop) -> None:
+        try:
+            snapshot = await asyncio.to_thread(loop.model.snapshot)
+            time = self._now()
+            self._latest[loop.number] = await asyncio.to_thread(examine, self._store, loop, snapshot, time)
+        except Exception:
+            log.exception("could not compute the report of a loop; the previous one stays", extra={"loop": loop.name})
+        finally:
+            del self._running[loop.number]

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from manul.actions.knobs import Choice, Knob
+from manul.actions.kinds.knob import Knob
 from manul.contexts import dates
 from manul.contexts.table_encoding import flatten_fields
 from manul.contexts.typical import typical_value, vary
 from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
-from manul.service.insights.cells import middles
 from manul.service.insights.history import RECENT
 from manul.service.insights.knob_insights import find_knob, marginals
 from manul.utils.validation import Floats
@@ -40,7 +39,7 @@ def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
 def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> wire.PolicyView:
     """The density over actions, or over the cells of one of several knobs, as a function of a feature."""
     chosen = find_knob(loop, knob, "knob") if isinstance(loop.settings.actions, dict) or knob is not None else None
-    contexts = loop.latest_contexts(RECENT)
+    contexts = loop.model.latest_contexts(RECENT)
     known = table(contexts)
     if feature is None:
         feature = next(iter(known), None)
@@ -71,38 +70,25 @@ def _knob_view(
     loop: Loop, view: wire.PolicyView, contexts: Sequence[Any], place: int, name: str, knob: Knob
 ) -> wire.PolicyView:
     rows = [marginals(loop, context)[place] for context in contexts]
-    cells = middles(knob)
-    numbers = None if isinstance(knob, Choice) or not rows[0].size else np.array(cells, np.float64)
+    cells = knob.middles()
+    numbers = None if knob.is_option or not rows[0].size else np.array(cells, np.float64)
     mean = [] if numbers is None else [float(each @ numbers / each.sum()) for each in rows]
     return replace(view, density=[each.tolist() for each in rows], mean=mean, knob=name, cells=cells)
 
 
 def display_value(value: Value) -> float | str:
-    """A value as it is sent: booleans and dates become texts.
-
-    >>> display_value(True), display_value(2.5), display_value(datetime(2024, 2, 29, 12, 30))
-    ('true', 2.5, '2024-02-29 12:30')
-    """
+    """A value as it is sent: booleans and dates become texts."""
     if isinstance(value, date):
         return value.isoformat(" ", "minutes") if isinstance(value, datetime) else value.isoformat()
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def features(contexts: Sequence[Any]) -> list[str]:
-    """The features of contexts; those of rows of numbers are named by their positions.
-
-    >>> features([[0.5, 2.0]]), features([{"outdoor": 4.5, "sky": "grey"}])
-    (['0', '1'], ['outdoor', 'sky'])
-    """
+    """The features of contexts; those of rows of numbers are named by their positions."""
     return list(table(contexts))
 
 
 def table(contexts: Sequence[Any]) -> Table:
-    """The values of each feature.
-
-    >>> table([{"sky": "grey"}, {"sky": None, "rooms": [2]}])
-    {'sky': ['grey'], 'rooms[0]': [2]}
-    """
     if not contexts:
         return {}
     if not isinstance(contexts[-1], dict):
@@ -116,11 +102,7 @@ def table(contexts: Sequence[Any]) -> Table:
 
 
 def spread(column: Sequence[Value]) -> list[Value]:
-    """Equal steps between the 2nd and 98th percentiles of numbers or dates, or the most common texts or booleans.
-
-    >>> spread(["grey", "blue", "grey"]), spread([3.0, 3.0])
-    (['grey', 'blue'], [3.0])
-    """
+    """Equal steps between the 2nd and 98th percentiles of numbers or dates, or the most common texts or booleans."""
     if isinstance(column[0], str | bool):
         return [value for value, _ in Counter(column).most_common(VALUES)]
     days = [dates.days(value) for value in column if isinstance(value, date)]
@@ -132,9 +114,7 @@ def spread(column: Sequence[Value]) -> list[Value]:
 
 
 def densities(loop: Loop, context: Any, edges: Floats) -> Floats:
-    with loop.lock:
-        distribution = loop.agent.distribution(context)
-    means: Floats = distribution.mean_densities(edges)
+    means: Floats = loop.model.distribution(context).mean_densities(edges)
     return means
 
 

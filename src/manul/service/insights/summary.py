@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from msgspec import UNSET
 
-from manul.actions.knobs import Knob
+from manul.actions.kinds.knob import Knob
 from manul.service import wire
 from manul.service.engine.loop import Loop
-from manul.service.insights.cells import cell_count, middles
-from manul.service.insights.history import PARTS, Buckets, Span
+from manul.service.insights.history import Buckets, Span
 from manul.service.insights.knob_insights import marginals_now
 from manul.service.insights.policy_view import LATEST, density_now, features
 from manul.utils.validation import Floats
@@ -21,8 +20,8 @@ OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 
 
 def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, time: float, span: Span) -> wire.Summary:
-    contexts = loop.latest_contexts(LATEST)
-    knobs = loop.space.knobs
+    contexts = loop.model.latest_contexts(LATEST)
+    knobs = loop.space.titled
     several = isinstance(loop.settings.actions, dict)
     with loop.history.snapshot() as current:
         buckets = current.spans[span]
@@ -33,7 +32,7 @@ def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, tim
     marginals = marginals_now(loop, contexts) if several else []
     summaries = [
         wire.KnobSummary(
-            name=name, values=middles(knob), played=times, density=density, best_constant=constants.get(name)
+            name=name, values=knob.middles(), played=times, density=density, best_constant=constants.get(name)
         )
         for (name, knob), times, density in zip(knobs, counted, marginals, strict=several)
     ]
@@ -45,18 +44,13 @@ def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, tim
         density=[] if several else density_now(loop, contexts),
         features=features(contexts),
         examined=examined,
-        rollout=loop.rollout is not None,
+        rollout=loop.model.rollout is not None,
         knobs=summaries if several else UNSET,
     )
 
 
 def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> wire.History:
-    """The sums of a span as means and confidence intervals; `several` knobs have summaries of their own.
-
-    >>> from manul.actions import knobs
-    >>> history(Buckets(1.0, grows=True), knobs.Span(20, 70)).loss
-    []
-    """
+    """The sums of a span as means and confidence intervals; `several` knobs have summaries of their own."""
     factor = _merge_factor(buckets)
     outcomes, loss, square, late, defaulted = _merge(buckets.sums[: buckets.used], factor).T
     counted = np.maximum(outcomes, 1)
@@ -79,7 +73,7 @@ def history(buckets: Buckets, knob: Knob, *, several: bool = False) -> wire.Hist
 
 def played(buckets: Buckets, place: int, knob: Knob) -> list[list[int]]:
     """How often each cell of the knob in a place was played, by time."""
-    counts = buckets.parts[: buckets.used, place, : cell_count(knob), PARTS.index("played")]
+    counts = buckets.played[: buckets.used, place, : knob.cell_count]
     whole: list[list[int]] = _merge(counts, _merge_factor(buckets)).astype(np.int64).tolist()
     return whole
 

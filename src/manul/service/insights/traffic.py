@@ -17,14 +17,7 @@ MIDDLES = SHORTEST * STEP ** (np.arange(STEPS) + 0.5)
 
 
 class Traffic:
-    """Histograms of latencies, one per interval.
-
-    >>> traffic = Traffic()
-    >>> traffic.add(1000.0, 30, 0.002)
-    >>> table = traffic.table(1002.0)
-    >>> table.decisions[-1], round(table.median[-1], 1)
-    (15.0, 2.0)
-    """
+    """Histograms of latencies, one per interval."""
 
     def __init__(self) -> None:
         self._counts = np.zeros((INTERVALS, STEPS), np.int64)

@@ -34,6 +34,10 @@ class Event(NamedTuple):
     key: str | None = None
 
 
+# An event with its decision, if it has one that can be read.
+Fact = tuple[Event, DecisionRow | None]
+
+
 class LoopRow(Struct, frozen=True, kw_only=True):
     """A loop as it is stored; `settings` is the JSON it was created with.
 
@@ -252,24 +256,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the store."""
-
-
-__all__ = [
-    "OUTCOMES",
-    "Block",
-    "Collision",
-    "Counts",
-    "DecisionRow",
-    "Event",
-    "Kind",
-    "Lookup",
-    "LoopGone",
-    "LoopRow",
-    "Membership",
-    "Replicas",
-    "Snapshot",
-    "State",
-    "Store",
-    "StoreFailure",
-    "Transaction",
-]

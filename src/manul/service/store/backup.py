@@ -14,7 +14,7 @@ from tqdm import tqdm
 import manul
 from manul.errors import FileError
 from manul.service.store.backup_file import BackupReader, Manifest, create, open_backup
-from manul.service.store.tables import KEYS, TABLES, Row, TableAccess, WritableTables
+from manul.service.store.tables import KEYS, TABLES, Row, TableAccess, Tables
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _check(reader: BackupReader, bar: tqdm[NoReturn]) -> None:
             pass
 
 
-def _check_columns(path: Path, manifest: Manifest, tables: WritableTables) -> None:
+def _check_columns(path: Path, manifest: Manifest, tables: Tables) -> None:
     """Refuse a backup with more than this version knows: it must not be lost without a word."""
     unknown = [name for name in manifest.tables if name not in KEYS]
     for name in KEYS:

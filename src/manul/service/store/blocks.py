@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from base64 import b32encode
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,15 +17,12 @@ Context = list[float] | dict[str, Any]
 Action = Any
 Within = Any
 UNKNOWN = float("nan")
+OWN = "~"  # begins the ids that the service makes; those of callers begin with a letter or a digit
 
 
 def new_epoch() -> str:
     """A text for the ids of the decisions that one process makes in one loop: numbers are given out again after a reset, a
-    deletion or a restore, but not with the same epoch.
-
-    >>> len(new_epoch())
-    8
-    """
+    deletion or a restore, but not with the same epoch."""
     # 40 random bits: of a thousand epochs of a loop, two are equal with a probability of 5e-7.
     return b32encode(secrets.token_bytes(5)).decode().lower()
 
@@ -62,6 +59,18 @@ class DecisionRow(NamedTuple):
     densities: dict[str, float] | None = None
     ticket: RolloutTicket | None = None
     epoch: str | None = None
+
+    @property
+    def public_id(self) -> str:
+        """The id for callers: theirs, or one made from the number and the epoch, which earlier versions did not have."""
+        if self.id is not None:
+            return self.id
+        return f"{OWN}{self.number}" if self.epoch is None else f"{OWN}{self.number}.{self.epoch}"
+
+    @property
+    def arm(self) -> Literal["learner", "baseline"] | None:
+        """Who made the decision, if a rollout was running."""
+        return None if self.ticket is None else "learner" if self.ticket.learner else "baseline"
 
 
 class DamagedBlock(Exception):  # noqa: N818 - the state of a row
@@ -112,7 +121,6 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         return self._at(place, number) if place < self.count and self._number(place) == number else None
 
     def decisions(self) -> list[DecisionRow]:
-        """All decisions, in the order of their numbers."""
         return [self._at(place, number) for place, number in enumerate(self.all_numbers())]
 
     @property
@@ -166,13 +174,7 @@ _context_decoder: msgspec.json.Decoder[Context] = msgspec.json.Decoder(list[Any]
 
 
 def pack(decisions: Sequence[DecisionRow]) -> Block:
-    """Pack decisions that share time, model, kind and epoch, in the order of their numbers.
-
-    >>> block = pack([DecisionRow(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
-    >>> block.decision(7)
-    DecisionRow(number=7, id=None, context=[0.5, 2.0], within=None, action=21.4, density=0.24, time=1.5, model=3,
-        observed=False, floor=None, densities=None, ticket=None, epoch=None)
-    """
+    """Pack decisions that share time, model, kind and epoch, in the order of their numbers."""
     head = decisions[0]
     densities = [UNKNOWN if each.density is None else each.density for each in decisions]
     floors = np.array([UNKNOWN if each.floor is None else each.floor for each in decisions])
@@ -219,22 +221,14 @@ def pack_columns(
 
 
 def pack_actions(decisions: Sequence[DecisionRow]) -> Floats | list[bytes]:
-    """The actions of decisions: numbers, or of several knobs one JSON text each.
-
-    >>> pack_actions([DecisionRow(7, None, [], {"price": [1, 5]}, {"price": 2.5}, 0.25, 1.5, 3)])
-    [b'{"action":{"price":2.5},"within":{"price":[1,5]}}']
-    """
+    """The actions of decisions: numbers, or of several knobs one JSON text each."""
     if not isinstance(decisions[0].action, dict):
         return np.array([each.action for each in decisions])
     return [msgspec.json.encode(KnobValues(each.action, each.densities, each.within)) for each in decisions]
 
 
 def pack_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:
-    """Pack contexts: lists of one length as a matrix of numbers, others as one JSON text each.
-
-    >>> pack_contexts([{"outdoor": 4.5}, []])
-    [b'{"outdoor":4.5}', b'[]']
-    """
+    """Pack contexts: lists of one length as a matrix of numbers, others as one JSON text each."""
     if isinstance(contexts, np.ndarray):
         return contexts.astype("<f8", copy=False).tobytes()
     if any(isinstance(each, dict) for each in contexts) or len({len(each) for each in contexts}) > 1:
@@ -243,21 +237,14 @@ def pack_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:
 
 
 def pack_ranges(withins: Sequence[Within | None]) -> bytes | None:
-    """Pack the ranges of decisions; None if all had the full range.
-
-    >>> pack_ranges([None, None])
-    """
+    """Pack the ranges of decisions; None if all had the full range."""
     if not any(withins):
         return None
     return np.array([(UNKNOWN, UNKNOWN) if within is None else within for within in withins], "<f8").tobytes()
 
 
 def ranges(blocks: Sequence[Block]) -> list[tuple[int, int]]:
-    """The first and last numbers of runs of consecutive blocks.
-
-    >>> ranges([pack([DecisionRow(number, None, [], None, 0.5, 1.0, 1.5, 3)]) for number in (7, 8, 10)])
-    [(7, 8), (10, 10)]
-    """
+    """The first and last numbers of runs of consecutive blocks."""
     runs: list[tuple[int, int]] = []
     for block in blocks:
         adjacent = bool(runs) and block.first == runs[-1][1] + 1
@@ -267,12 +254,6 @@ def ranges(blocks: Sequence[Block]) -> list[tuple[int, int]]:
 
 
 def encode(block: Block) -> bytes:
-    """Encode a block.
-
-    >>> block = pack([DecisionRow(7, None, [0.5, 2.0], None, 21.4, 0.24, 1.5, 3)])
-    >>> decode(encode(block)) == block
-    True
-    """
     return _encoder.encode(block)
 
 

@@ -12,15 +12,14 @@ from contextlib import contextmanager
 import psycopg
 
 from manul.errors import FileError
-from manul.service.store import Collision, Counts, Event, LoopGone, LoopRow, State, StoreFailure, Transaction
+from manul.service.store import Collision, Counts, Event, LoopGone, State, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
 from manul.service.store.connections import GONE, Connections, pipelined_transaction
 from manul.service.store.numbers import Numbers
 from manul.service.store.postgres_election import Election
 from manul.service.store.postgres_schema import is_current, migrate
 from manul.service.store.postgres_transaction import BLOCKS_WITH, PostgresTransaction, add_blocks, array, events_of
-from manul.service.store.reading import Reading
-from manul.service.store.recent import Recent
+from manul.service.store.reading import Reading, Recent
 from manul.service.store.store_registry import register_store
 from manul.service.store.watchdog import Connection
 
@@ -63,7 +62,6 @@ class PostgresStore(Reading):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Everything inside is durable after the block; if it raises, everything is rolled back."""
         try:
             if self._writer is None or self._writer.closed:
                 self._writer = self._connections.connect()
@@ -84,40 +82,28 @@ class PostgresStore(Reading):
         current.on_commit()
 
     def reserve(self, loop: int, count: int) -> int | None:
-        """Reserve consecutive decision numbers; returns the first, or None if too few are at hand."""
         return self._numbers.take(loop, count)
 
     def refill(self, loop: int, count: int) -> None:
-        """Fetch decision numbers until at least `count` are at hand."""
         self._numbers.refill(loop, count)
 
     def keep_numbers(self, loop: int, *, ahead: bool) -> list[range]:
         """Reserve numbers ahead of decisions or not; returns numbers that no decision gets."""
         return self._numbers.keep(loop, ahead=ahead)
 
-    def loops(self) -> list[LoopRow]:
-        """All loops in the order of their creation."""
-        names = ("number", "name", "settings", "created", "paused", "apprentice", "stopped")
-        rows = self._read(f"SELECT {', '.join(names)} FROM loops ORDER BY number")
-        return [LoopRow(**dict(zip(names, row, strict=True))) for row in rows]
-
     def states(self) -> list[State]:
-        """The state of all loops that replicas share."""
         return [State(*row) for row in self._read(STATES)]
 
     def counts(self, loop: int) -> Counts:
-        names = ("decisions", "outcomes", "loss_sum", "late", "defaulted", "events", "numbers", "latest")
         rows = self._read(COUNTS, loop, loop)
         if not rows:
             raise LoopGone
-        return Counts(**dict(zip(names, rows[0], strict=True)))
+        return Counts(*rows[0])
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All durable events of some decisions, in order; decisions without events are omitted."""
         return events_of(self._read, loop, numbers)
 
     def check(self) -> None:
-        """Raise StoreFailure if the store cannot be used."""
         self._read("SELECT 1")
 
     def close(self) -> None:

@@ -44,7 +44,6 @@ class PostgresTables:
         return list(COUNTS) if table == "counts" else list(self._types(table))
 
     def rows(self, table: str) -> Generator[Row, None, None]:
-        """The rows of a table in the order of its key, without those of deleted loops."""
         if table == "counts":
             loops = self._connection.execute("SELECT number FROM loops ORDER BY number").fetchall()
             yield from (
@@ -58,12 +57,10 @@ class PostgresTables:
             yield from copy.rows()
 
     def last_loop(self) -> int:
-        """The highest number of a loop so far, also of deleted ones."""
         rows = self._connection.execute(f"SELECT coalesce(pg_sequence_last_value({SEQUENCE}), 0)".encode()).fetchall()
         return int(rows[0][0])
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        """Insert rows; columns that are not given get their defaults."""
         if table != "counts":
             self._copy(table, columns, rows)
             return

@@ -9,8 +9,7 @@ import psycopg
 
 from manul.service.store import OUTCOMES, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, block_of, block_with, event_of
-from manul.service.store.recent import Recent
+from manul.service.store.reading import EVENT, HISTORY, Recent, block_of, block_with, event_of
 from manul.service.store.watchdog import Connection, Watchdog
 
 SLOTS = 16
@@ -78,7 +77,6 @@ class PostgresTransaction:
             self._execute(TALLY, loop, count, latest)
 
     def on_commit(self) -> None:
-        """Update the cache once the transaction is durable."""
         for loop, block in self._blocks:
             self._recent.add(loop, block)
             self._has_first.add(loop)
@@ -86,7 +84,6 @@ class PostgresTransaction:
             self._recent.drop(loop)
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
-        """Add a loop; returns its number, or None if the name is taken."""
         added = self._read(
             "INSERT INTO loops (name, settings, created, apprentice) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING "
             "RETURNING number",
@@ -113,7 +110,6 @@ class PostgresTransaction:
             raise LoopGone
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
-        """Assign ids to decision numbers; returns the ids that other decisions already have, with their numbers."""
         ordered = sorted(ids)
         names, numbers = [each.encode() for each in ordered], [ids[each] for each in ordered]
         claimed = {row[0] for row in self._read(CLAIM, loop, names, numbers)} if ids else set()
@@ -179,7 +175,6 @@ class PostgresTransaction:
         return head, blocks, self._run(EVENTS_OF, (array(set(numbers)), loop))
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
-        """Add events; returns them with the numbers they were assigned."""
         first = self._lock(loop) + 1
         numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
         self._heads[loop] += len(numbered)
@@ -202,7 +197,6 @@ class PostgresTransaction:
             self._execute(HEAD, len(events), len(settled), sum(settled), late, defaulted, loop)
 
     def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
-        """Decisions made before a time that this method has not returned before, the oldest first."""
         query = (
             "SELECT first, body FROM blocks WHERE loop = %s AND NOT ended AND time < %s ORDER BY time, first LIMIT %s"
         )
@@ -224,14 +218,12 @@ class PostgresTransaction:
         self._execute(f"INSERT INTO models VALUES ({PRESENT}, %s, %s)", loop, event, model)
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        """Add a snapshot, and delete all but the newest `keep`."""
         insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
         self._execute(insertion, loop, *snapshot)
         kept = "SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT %s"
         self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
-        """Remove blocks with the ids and events of their decisions. Totals do not change."""
         self._lock(loop)
         self._write_events()
         self._known_ids.pop(loop, None)
@@ -243,7 +235,6 @@ class PostgresTransaction:
         self._recent.drop(loop)
 
     def delete_loop(self, loop: int) -> None:
-        """Remove a loop immediately; `purge` removes its data later."""
         self._lock(loop)
         self._write_events()
         self._execute("DELETE FROM loops WHERE number = %s", loop)
@@ -253,7 +244,6 @@ class PostgresTransaction:
         self._gone.append(loop)
 
     def purge(self, limit: int) -> bool:
-        """Remove up to `limit` rows of deleted loops; returns whether more are left."""
         rows = self._read("SELECT loop FROM deleted ORDER BY loop LIMIT 1 FOR UPDATE SKIP LOCKED")
         if not rows:
             return False
@@ -295,11 +285,7 @@ class PostgresTransaction:
 
 
 def array(values: Iterable[int | float | str | None]) -> str:
-    """An array as a literal, which is encoded faster than a list; words must need no quotes.
-
-    >>> array([1, 0.5])
-    '{1,0.5}'
-    """
+    """An array as a literal, which is encoded faster than a list; words must need no quotes."""
     return f"{{{','.join(map(str, values))}}}"
 
 

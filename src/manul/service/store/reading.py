@@ -4,17 +4,79 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
-from manul.service.store import Event, Kind, Snapshot
+from manul.service.store import Event, Kind, LoopRow, Snapshot
 from manul.service.store.blocks import Block, DamagedBlock, DecisionRow, decode
-from manul.service.store.recent import Recent
 
 log = logging.getLogger("manul.service")
+CACHE_BYTES = 8 * 2**20
+Find = Callable[[int], Block | None]
 EVENT = "number, decision, kind, loss, time, key"
 # The tables with the data of loops, and the columns that order the rows of one loop.
 HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"}
 KINDS = frozenset(get_args(Kind))
+
+
+class Recent:
+    """A cache of recently written or read blocks: most losses arrive soon after their decisions. The oldest are evicted first."""
+
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
+        self._limit, self._bytes = limit, 0
+        self._blocks: dict[tuple[int, int], Block] = {}
+        self._firsts: dict[int, list[int]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, loop: int, block: Block) -> None:
+        with self._lock:
+            key = (loop, block.first)
+            if key in self._blocks:
+                return
+            self._blocks[key] = block
+            insort(self._firsts.setdefault(loop, []), block.first)
+            self._bytes += block.size
+            while self._bytes > self._limit and len(self._blocks) > 1:
+                self._forget(next(iter(self._blocks)))
+
+    def drop(self, loop: int) -> None:
+        with self._lock:
+            for first in list(self._firsts.get(loop, [])):
+                self._forget((loop, first))
+            self._firsts.pop(loop, None)
+
+    def missing(self, loop: int, numbers: Sequence[int]) -> list[int]:
+        """The numbers of decisions that are not in cached blocks."""
+        return [number for number in numbers if self._block(loop, number) is None]
+
+    def decisions(self, loop: int, numbers: Sequence[int], find: Find) -> list[DecisionRow | None]:
+        """Decisions from cached blocks, or from those that `find` reads."""
+        decisions: list[DecisionRow | None] = []
+        block: Block | None = None
+        for number in numbers:
+            if block is None or not block.first <= number <= block.last:
+                block = self._block(loop, number)
+            if block is None:
+                block = find(number)
+                if block is not None:
+                    self.add(loop, block)
+            decisions.append(None if block is None else block.decision(number))
+        return decisions
+
+    def _block(self, loop: int, number: int) -> Block | None:
+        with self._lock:
+            firsts = self._firsts.get(loop, [])
+            place = bisect_right(firsts, number) - 1
+            block = self._blocks[loop, firsts[place]] if place >= 0 else None
+        return block if block is not None and number <= block.last else None
+
+    def _forget(self, key: tuple[int, int]) -> None:
+        loop, first = key
+        self._bytes -= self._blocks.pop(key).size
+        firsts = self._firsts[loop]
+        del firsts[bisect_left(firsts, first)]
 
 
 class Reading:
@@ -25,6 +87,11 @@ class Reading:
     def _read(self, query: str, *values: object) -> list[Any]:
         raise NotImplementedError
 
+    def loops(self) -> list[LoopRow]:
+        rows = self._read(f"SELECT {', '.join(LoopRow.__struct_fields__)} FROM loops ORDER BY number")
+        named = [dict(zip(LoopRow.__struct_fields__, row, strict=True)) for row in rows]
+        return [LoopRow(**row | {name: bool(row[name]) for name in ("paused", "apprentice")}) for row in named]
+
     def first_decision(self, loop: int) -> DecisionRow | None:
         """The first stored decision, whose context determines the shape of contexts."""
         rows = self._read("SELECT 0, body FROM firsts WHERE loop = ?", loop)
@@ -33,13 +100,11 @@ class Reading:
         return blocks[0].decisions()[0] if blocks else None
 
     def events(self, loop: int, after: int, limit: int) -> list[tuple[Event, DecisionRow | None]]:
-        """The next events in order, each with its decision."""
         query = f"SELECT {EVENT} FROM events WHERE loop = ? AND number > ? ORDER BY number LIMIT ?"
         events = [event_of(loop, row) for row in self._read(query, loop, after, limit)]
         return list(zip(events, self._decisions(loop, [event.decision for event in events]), strict=True))
 
     def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
-        """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
         query = "SELECT first, body FROM blocks WHERE loop = ? AND first > ? ORDER BY first LIMIT ?"
         while rows := self._read(query, loop, after, limit):
             blocks = [block for first, body in rows if (block := block_of(loop, first, body)) is not None]
@@ -54,7 +119,6 @@ class Reading:
         return bytes(rows[0][0]) if rows and isinstance(rows[0][0], bytes) else b""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
-        """The newest snapshot, or the newest one that contains only events before a number."""
         newest = (
             "SELECT event, body, learned, refused, history, rollout FROM snapshots WHERE loop = ? AND event < ? "
             "ORDER BY event DESC LIMIT 1"
@@ -67,7 +131,6 @@ class Reading:
         return None
 
     def snapshots(self, loop: int) -> list[int]:
-        """The last events of all snapshots, newest first."""
         return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC", loop)]
 
     def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:

@@ -22,15 +22,7 @@ SETTLE_SECONDS = 3.0  # longer than a count is used
 
 
 class ReplicaCount:
-    """What a replica knows of the number of replicas; times are in seconds.
-
-    >>> replicas = ReplicaCount()
-    >>> replicas.read(1, time=0.0)
-    >>> replicas.read(2, time=1.0)
-    >>> replicas.read(1, time=2.0)
-    >>> replicas.membership(time=3.0), replicas.membership(time=5.5)
-    (Membership(replicas=2, generation=0), Membership(replicas=0, generation=1))
-    """
+    """What a replica knows of the number of replicas; times are in seconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from manul.errors import FileError
-from manul.service.store import Counts, Event, LoopGone, LoopRow, StoreFailure, Transaction
-from manul.service.store.reading import Reading
-from manul.service.store.recent import Recent
+from manul.service.store import Counts, Event, LoopGone, StoreFailure, Transaction
+from manul.service.store.reading import Reading, Recent
 from manul.service.store.sqlite_file import FileLock, check_file
 from manul.service.store.sqlite_schema import migrate
 from manul.service.store.sqlite_transaction import SqliteTransaction, events_of
@@ -53,7 +52,6 @@ class SqliteStore(Reading):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Everything inside is durable after the block; if it raises, everything is rolled back."""
         current = SqliteTransaction(self._writer, self._recent, self._counts)
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -90,35 +88,15 @@ class SqliteStore(Reading):
         """Numbers are always in the order of decisions."""
         return []
 
-    def loops(self) -> list[LoopRow]:
-        """All loops in the order of their creation."""
-        rows = self._read(
-            "SELECT number, name, settings, created, paused, apprentice, stopped FROM loops ORDER BY number"
-        )
-        return [
-            LoopRow(
-                number=row[0],
-                name=row[1],
-                settings=row[2],
-                created=row[3],
-                paused=bool(row[4]),
-                apprentice=bool(row[5]),
-                stopped=row[6],
-            )
-            for row in rows
-        ]
-
     def counts(self, loop: int) -> Counts:
         if loop not in self._counts:
             raise LoopGone
         return self._counts[loop]
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All durable events of some decisions, in order; decisions without events are omitted."""
         return events_of(self._read, loop, numbers)
 
     def check(self) -> None:
-        """Raise StoreFailure if the store cannot be used."""
         self._read("SELECT 1 FROM loops LIMIT 1")
 
     def close(self) -> None:
@@ -149,11 +127,15 @@ class SqliteStore(Reading):
             raise StoreFailure(str(error)) from error
 
 
+class _Own(threading.local):
+    connection: sqlite3.Connection | None = None
+
+
 class Readers:
     """One connection per reading thread. Closing a connection in use would crash the process, so reads are interrupted first."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._connect, self._connections = connect, threading.local()
+        self._connect, self._own = connect, _Own()
         self._changed = threading.Condition()
         self._reading: dict[int, sqlite3.Connection | None] = {}
         self._stopped = False
@@ -162,14 +144,14 @@ class Readers:
     def reader(self) -> Iterator[sqlite3.Connection]:
         """The connection of this thread, which is not closed inside the block."""
         thread = threading.get_ident()
-        connection: sqlite3.Connection | None = getattr(self._connections, "own", None)
+        connection = self._own.connection
         with self._changed:
             if self._stopped:
                 raise StoreFailure("the store is closed")
             self._reading[thread] = connection
         try:
             if connection is None:
-                connection = self._reading[thread] = self._connections.own = self._connect()
+                connection = self._reading[thread] = self._own.connection = self._connect()
             yield connection
         finally:
             with self._changed:

@@ -35,17 +35,14 @@ class SqliteTables:
         return [*self._types(table), *(["ended"] if table == "blocks" else [])]
 
     def rows(self, table: str) -> Generator[Row, None, None]:
-        """The rows of a table in the order of its key, without those of deleted loops."""
         columns = [ENDED if (table, name) == ("blocks", "ended") else name for name in self.columns(table)]
         yield from self._connection.execute(selection(table, columns))
 
     def last_loop(self) -> int:
-        """The highest number of a loop so far, also of deleted ones."""
         rows = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'counts'").fetchall()
         return int(rows[0][0]) if rows else 0
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        """Insert rows; columns that are not given get their defaults."""
         types = self._types(table)
         kept = [name for name in columns if name in types]
         places = [columns.index(name) for name in kept]

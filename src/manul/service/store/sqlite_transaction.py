@@ -11,8 +11,7 @@ from msgspec.structs import astuple
 
 from manul.service.store import OUTCOMES, Counts, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, block_with, event_of
-from manul.service.store.recent import Recent
+from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of
 
 _Value = TypeVar("_Value")
 # Values per query; SQLite limits the number of parameters.
@@ -39,7 +38,6 @@ class SqliteTransaction:
         self._connection.executemany(COUNT, rows)
 
     def on_commit(self) -> None:
-        """Update totals and cache once the transaction is durable."""
         for loop in self._created:
             self._counts[loop] = Counts()
         for loop in self._gone:
@@ -54,7 +52,6 @@ class SqliteTransaction:
                 self._recent.add(loop, block)
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
-        """Add a loop; returns its number, or None if the name is taken."""
         if self._read("SELECT 1 FROM loops WHERE name = ?", name):
             return None
         number = self._connection.execute("INSERT INTO counts DEFAULT VALUES").lastrowid
@@ -75,7 +72,6 @@ class SqliteTransaction:
         self._connection.execute(change, (paused, apprentice, stopped or 0, loop))
 
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
-        """Assign ids to decision numbers; returns the ids that other decisions already have, with their numbers."""
         self._check(loop)
         known = zip(ids, self.numbers(loop, list(ids)), strict=True)
         taken = {id_: number for id_, number in known if number is not None}
@@ -108,7 +104,6 @@ class SqliteTransaction:
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
-        """All events of some decisions, in order; decisions without events are omitted."""
         self._check(loop)
         return events_of(self._read, loop, numbers)
 
@@ -116,7 +111,6 @@ class SqliteTransaction:
         """Nothing: a read from the file needs no round trip."""
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
-        """Add events; returns them with the numbers they were assigned."""
         added = self._adding(loop)
         first = added.events + 1 + (self._counts[loop].events if loop in self._counts else 0)
         numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
@@ -130,7 +124,6 @@ class SqliteTransaction:
         return numbered
 
     def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
-        """Decisions made before a time that this method has not returned before, the oldest first."""
         self._check(loop)
         query = "SELECT loop, time, first FROM waiting WHERE loop = ? AND time < ? ORDER BY time, first LIMIT ?"
         decisions: list[DecisionRow] = []
@@ -150,14 +143,12 @@ class SqliteTransaction:
         self._connection.execute("INSERT INTO models VALUES (?, ?, ?)", (loop, event, model))
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        """Add a snapshot, and delete all but the newest `keep`."""
         self._check(loop)
         self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", (loop, *snapshot))
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
-        """Remove blocks with the ids and events of their decisions. Totals do not change."""
         self._check(loop)
         ids = [(loop, each) for block in blocks for each in block.ids or [] if each is not None]
         self._connection.executemany("DELETE FROM ids WHERE loop = ? AND id = ?", ids)
@@ -169,7 +160,6 @@ class SqliteTransaction:
         self._forgotten.add(loop)
 
     def delete_loop(self, loop: int) -> None:
-        """Remove a loop immediately; `purge` removes its data later."""
         self._check(loop)
         self._connection.execute("DELETE FROM loops WHERE number = ?", (loop,))
         for table in ("counts", "firsts"):
@@ -178,7 +168,6 @@ class SqliteTransaction:
         self._gone.add(loop)
 
     def purge(self, limit: int) -> bool:
-        """Remove up to `limit` rows of deleted loops; returns whether more are left."""
         rows = self._read("SELECT loop FROM deleted ORDER BY loop LIMIT 1")
         if not rows:
             return False

@@ -17,8 +17,9 @@ COUNTS = ("loop", *Counts.__struct_fields__)
 KEYS = {"loops": "number", "counts": "loop", "firsts": "loop"} | {name: f"loop, {key}" for name, key in HISTORY.items()}
 
 
-class ReadableTables(Protocol):
-    """The tables of a store at one moment; `version` is that of its schema."""
+class Tables(Protocol):
+    """The tables of a store at one moment, to be read, or empty ones, to be filled in one transaction; `version` is that of
+    the schema."""
 
     store: str
     version: int
@@ -31,13 +32,6 @@ class ReadableTables(Protocol):
 
     def last_loop(self) -> int:
         """The highest number of a loop so far, also of deleted ones."""
-
-
-class WritableTables(Protocol):
-    """The empty tables of a store that has no loops, to be filled in one transaction."""
-
-    def columns(self, table: str) -> list[str]:
-        """The columns of a table."""
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         """Insert rows; columns that are not given get their defaults."""
@@ -52,29 +46,20 @@ class TableAccess(NamedTuple):
     What was written is durable after the block of `writing`; if it raises, the store is as it was before.
     """
 
-    reading: Callable[[str], AbstractContextManager[ReadableTables]]
-    writing: Callable[[str], AbstractContextManager[WritableTables]]
+    reading: Callable[[str], AbstractContextManager[Tables]]
+    writing: Callable[[str], AbstractContextManager[Tables]]
 
 
 TABLES = Registry[TableAccess]("store of a backup", "manul.service.store", suggestion="decisions.db")
 
 
 def selection(table: str, columns: Iterable[str]) -> str:
-    """The query for the rows of a table.
-
-    >>> selection("models", ["loop", "event", "body"])
-    'SELECT loop, event, body FROM models WHERE loop IN (SELECT number FROM loops) ORDER BY loop, event'
-    """
     existing = "" if table == "loops" else " WHERE loop IN (SELECT number FROM loops)"
     return f"SELECT {', '.join(columns)} FROM {table}{existing} ORDER BY {KEYS[table]}"
 
 
 def converters(types: Iterable[str]) -> list[Callable[[Value], Value]]:
-    """Functions that convert values of any store to SQL types: stores differ in how they keep texts and booleans.
-
-    >>> [convert(b"1") for convert in converters(["TEXT", "bytea", "bigint"])]
-    ['1', b'1', b'1']
-    """
+    """Functions that convert values of any store to SQL types: stores differ in how they keep texts and booleans."""
     return [CONVERSIONS.get(each.lower(), _as_it_is) for each in types]
 
 

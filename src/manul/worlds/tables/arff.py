@@ -15,12 +15,7 @@ _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S
 
 
 def header(stream: IO[bytes], path: Path) -> list[str]:
-    """Read the names of the columns, up to the first row of data.
-
-    >>> import io
-    >>> header(io.BytesIO(b"% comment\\n@relation r\\n@attribute 'a b' numeric\\n@attribute c {x,y}\\n@data\\n1,x\\n"), Path("r.arff"))
-    ['a b', 'c']
-    """
+    """Read the names of the columns, up to the first row of data."""
     names: list[str] = []
     for line in iter(stream.readline, b""):
         text = line.decode("utf-8", errors="replace").strip()

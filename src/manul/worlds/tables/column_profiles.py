@@ -32,11 +32,7 @@ LEAST_ROWS = 20  # in fewer rows, values are often all different by chance
 
 @dataclass(frozen=True)
 class Column:
-    """The type of a column, an example, the format of its dates if it has some, and warnings, each one sentence.
-
-    >>> Column("sold", "date", "2024-02-29", layout="iso").summary
-    'date'
-    """
+    """The type of a column, an example, the format of its dates if it has some, and warnings, each one sentence."""
 
     name: str
     kind: str
@@ -55,7 +51,6 @@ class Column:
         return f"{self.kind}, {self.levels:,} value{'' if self.levels == 1 else 's'}{grouped}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The column, for JSON."""
         return {
             "name": self.name,
             "type": self.kind,
@@ -74,11 +69,6 @@ def profile(
     """Profile the columns of a table, given as it was read and after conversion to numbers and texts.
 
     `used` are the rows to which the encoding of texts is fitted; all by default.
-
-    >>> import pyarrow as pa
-    >>> raw = pa.table({"price": ["20,740", "9,100"]})
-    >>> profile(raw, {"price": raw["price"].combine_chunks()})[0].warnings
-    ("column 'price' has numbers stored as text, such as '20,740', and is read as text. Write plain numbers, like 20740 or 9.5.",)
     """
     first = next(iter(cells), None)
     return tuple(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from manul.actions.decision import Within
 from manul.contexts.table_encoding import LEVELS, encode_column
 from manul.errors import InputError
+from manul.utils.validation import Floats
 from manul.worlds import Regression
-from manul.worlds.tables.table_columns import columns, read_columns, target_numbers
+from manul.worlds.tables.table_columns import read_columns, target_numbers
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ def read(
 
 
 def from_columns(
-    table: Any,
+    cells: Mapping[str, pa.Array],
     *,
     target: str,
     name: str,
@@ -85,23 +87,23 @@ def from_columns(
     percentiles: Within = (0.0, 100.0),
     standardised: bool = False,
 ) -> Dataset:
-    """Create a data set from columns by name, an Arrow table or a data frame; see `read`."""
-    cells = dict(columns(table)) if not _are_columns(table) else dict(table)
+    """Create a data set from the columns that `read_columns` gives; see `read`."""
     outcomes = target_numbers(cells, target, name)
     known = np.flatnonzero(np.isfinite(outcomes))
+    span, targets = scale_targets(outcomes[known], percentiles, f"target {target!r} of {name}")
     if rows is not None and rows < len(known):
-        known = np.sort(known[np.random.default_rng(0).permutation(len(known))[:rows]])
-    span, targets = scale_targets(outcomes[np.isfinite(outcomes)], percentiles, f"target {target!r} of {name}")
-    del cells[target]
+        sample = np.sort(np.random.default_rng(0).permutation(len(known))[:rows])
+        known, targets = known[sample], targets[sample]
     encoded = [
-        encode_column(label, column.take(known), levels, standardised=standardised) for label, column in cells.items()
+        encode_column(label, column.take(known), levels, standardised=standardised)
+        for label, column in cells.items()
+        if label != target
     ]
     names = tuple(label for labels, _ in encoded for label in labels)
     contexts = np.column_stack([part for _, part in encoded] or [np.empty((len(known), 0), dtype=np.float32)]).astype(
         np.float32
     )
-    index = np.cumsum(np.isfinite(outcomes)) - 1
-    return Dataset(name, names, contexts, targets[index[known]], span)
+    return Dataset(name, names, contexts, targets, span)
 
 
 def scale_targets(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: str = "targets") -> tuple[Within, Floats]:
@@ -114,12 +116,3 @@ def scale_targets(outcomes: Floats, percentiles: Within = (0.0, 100.0), what: st
     if low == high:
         raise InputError(f"{what} must vary, got {low:g} in every row.", "target")
     return (low, high), np.clip((outcomes - low) / (high - low), 0.0, 1.0)
-
-
-def _are_columns(table: Any) -> bool:
-    import pyarrow as pa
-
-    return isinstance(table, Mapping) and all(
-        isinstance(column, pa.Array) and (pa.types.is_string(column.type) or pa.types.is_float64(column.type))
-        for column in table.values()
-    )

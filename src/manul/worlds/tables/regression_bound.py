@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manul.utils.validation import Floats
+from manul.worlds.regression import LossName
+
 Matrix = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
-Loss = Literal["absolute", "squared"]
 LEAST_ROWS, FOLDS = 20, 5
-MOST_FOLDED, MOST_ROWS = (
-    5_000,
-    100_000,
-)  # rows up to which all folds are held out in turn, and rows that are used at all
+MOST_FOLDED, MOST_ROWS = 5_000, 100_000  # rows of which all folds are held out in turn, and rows used at all
 
 
 class Predictions(NamedTuple):
@@ -26,15 +24,10 @@ class Predictions(NamedTuple):
     model: str
 
 
-def held_out_predictions(contexts: Matrix, targets: Floats, loss: Loss, seed: int = 0) -> Predictions | None:
+def held_out_predictions(contexts: Matrix, targets: Floats, loss: LossName, seed: int = 0) -> Predictions | None:
     """Predict targets of held-out rows by a regression trained on the others; None if there are too few rows.
 
     The model is scikit-learn's gradient boosting if it is installed, and otherwise linear.
-
-    >>> sizes = np.arange(100, dtype=np.float32)[:, np.newaxis]
-    >>> predictions = held_out_predictions(sizes, 3.0 * sizes[:, 0], "squared")
-    >>> len(predictions.values), predictions.model
-    (100, 'gradient boosting')
     """
     if len(targets) < LEAST_ROWS:
         return None
@@ -49,7 +42,7 @@ def held_out_predictions(contexts: Matrix, targets: Floats, loss: Loss, seed: in
 Fit = Callable[[Matrix, Floats, Matrix], Floats]
 
 
-def _model(loss: Loss) -> tuple[str, Fit]:
+def _model(loss: LossName) -> tuple[str, Fit]:
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
         from threadpoolctl import threadpool_limits

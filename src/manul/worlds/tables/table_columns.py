@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats.csv import MISSING
 from manul.logs.formats.text_lines import is_gzipped, open_bytes
 from manul.utils.suggestions import missing_file, remedy
+from manul.utils.validation import Floats
 from manul.worlds.tables import arff, vw_examples
 from manul.worlds.tables.written_numbers import is_written_number
 
@@ -24,18 +24,10 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arff", ".vw")
 EXCEL = (".xls", ".xlsx")
 MOST_NAMED = 20  # columns that an error message lists
-Floats = NDArray[np.float64]
 
 
 def read_columns(path: str | Path) -> dict[str, pa.Array]:
-    """Read CSV, Parquet, ARFF or Vowpal Wabbit's text, each optionally with .gz, as arrays of float64 or text by name.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "t.csv").write_text("size,kind\\n1,a\\n?,b\\n")
-    ...     {name: column.to_pylist() for name, column in read_columns(Path(folder, "t.csv")).items()}
-    {'size': [1.0, None], 'kind': ['a', 'b']}
-    """
+    """Read CSV, Parquet, ARFF or Vowpal Wabbit's text, each optionally with .gz, as arrays of float64 or text by name."""
     return read_table(path)[1]
 
 
@@ -74,12 +66,7 @@ def columns(table: Any) -> dict[str, pa.Array]:
 
 
 def numbers_of(column: pa.Array) -> Floats:
-    """A numeric column as an array, with NaN for missing values.
-
-    >>> import pyarrow as pa
-    >>> numbers_of(pa.array([1.0, None])).tolist()
-    [1.0, nan]
-    """
+    """A numeric column as an array, with NaN for missing values."""
     numbers: Floats = column.fill_null(float("nan")).to_numpy(zero_copy_only=False)
     return numbers
 
@@ -175,16 +162,11 @@ def _read_arff(path: Path) -> pa.Table:
 
 
 def _read_parquet(path: Path) -> pa.Table:
+    import pyarrow as pa
     from pyarrow import parquet
 
     with open_bytes(path) as stream:
-        return parquet.read_table(_in_memory(stream) if is_gzipped(path) else stream)
-
-
-def _in_memory(stream: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.BufferReader(stream.read())
+        return parquet.read_table(pa.BufferReader(stream.read()) if is_gzipped(path) else stream)
 
 
 _READERS = {

@@ -20,14 +20,7 @@ LABEL = "label"
 
 
 def examples(path: Path) -> pa.Table:
-    """Read a column for the label and one per feature; features that a row does not contain are 0.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "two.vw").write_text("0.5 | size:3\\n0.25 |house cold\\n")
-    ...     examples(Path(folder, "two.vw")).to_pydict()
-    {'label': [0.5, 0.25], 'size': [3.0, 0.0], 'house^cold': [0.0, 1.0]}
-    """
+    """Read a column for the label and one per feature; features that a row does not contain are 0."""
     import pyarrow as pa
 
     labels, rows = _parse(path)
@@ -40,14 +33,7 @@ def examples(path: Path) -> pa.Table:
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file has decisions, `ca action:cost:density`, instead of labels.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "two.vw").write_text("ca 0.5:1:2 | size:3\\n")
-    ...     is_log(Path(folder, "two.vw"))
-    True
-    """
+    """Whether a file has decisions, `ca action:cost:density`, instead of labels."""
     return next((line.split()[:1] == ["ca"] for _, line in lines(Problems(path)) if line.strip()), False)
 
 

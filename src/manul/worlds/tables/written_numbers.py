@@ -61,12 +61,7 @@ class WrittenNumbers:
 
 
 def find_numbers(texts: Mapping[str, int]) -> WrittenNumbers | None:
-    """Find the numbers in a column of text, given the number of rows of each text; None if it is probably no quantity.
-
-    >>> find_numbers({"€ 9.50": 3, "€ -0.28": 1, "free": 1})
-    WrittenNumbers(rows=4, example='€ 9.50', others=('free',), units=1)
-    >>> find_numbers({"A12": 3, "B7": 1, "12": 1})
-    """
+    """Find the numbers in a column of text, given the number of rows of each text; None if it is probably no quantity."""
     numbers = _with_units({text: parts for text in texts if (parts := _read(text)) is not None})
     if not numbers or _are_codes(numbers):
         return None
@@ -84,11 +79,7 @@ def find_numbers(texts: Mapping[str, int]) -> WrittenNumbers | None:
 
 
 def is_written_number(text: str) -> bool:
-    """Whether a text is a number, plain or with a known unit.
-
-    >>> is_written_number("1.234,50 €"), is_written_number("5-10"), is_written_number("007")
-    (True, False, False)
-    """
+    """Whether a text is a number, plain or with a known unit."""
     parts = _read(text)
     return parts is not None and parts.is_common
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
-from manul.errors import MissingDependency, ParameterError
+from manul.errors import MissingDependency
 from manul.logs.log import Batches, Log
+from manul.logs.sample import Encoded, Sample
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import FOLDS, CriticSettings, Schedule
 from manul.offpolicy.evaluation.paired_values import PairedValue
-from manul.offpolicy.named_logs import Numbers
 from manul.offpolicy.optimization import critic_candidates
 from manul.offpolicy.optimization.critic_search import Advance, empty_stack, stack, unstack
-from manul.offpolicy.optimization.engines import TrainingResult
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.offpolicy.optimization.replay import Logs, LogSummary, Replay, check, pieces
+from manul.offpolicy.optimization.replay import LogSummary, Replay, TrainingResult, check, pieces
 from manul.utils import model_files
 from manul.utils.validation import check_has_rows
 
@@ -37,7 +37,7 @@ RETRIES = 20  # nodes may fail this often during a task
 
 
 def train(
-    candidates: Sequence[Candidate], log: Logs, *, draw: int | None, clip: float | None, advance: Advance
+    candidates: Sequence[Candidate], sample: Sample, *, draw: int | None, clip: float | None, advance: Advance
 ) -> TrainingResult:
     """Train every candidate on the connected cluster, or on a new local one."""
     seen, agents = LogSummary(), [candidate.agent for candidate in candidates]
@@ -46,7 +46,7 @@ def train(
         check(piece, agents)
         seen.add(piece)
 
-    stored = shared(log, check_piece)
+    stored = shared(sample, check_piece)
     check_has_rows(seen.rows)
     # With two return objects, the arrays stay on their node until they are requested.
     task: Any = ray.remote(num_cpus=1, num_returns=2, max_retries=RETRIES)(_train_one)
@@ -74,28 +74,30 @@ class StoredLog:
             yield ray.get(piece)
 
 
-def shared(log: Logs, check_piece: Callable[[Log], None] = lambda _: None) -> Any:
+def shared(sample: Sample, check_piece: Callable[[Log], None] = lambda _: None) -> Sample:
     """The log as tasks read it: from its files, or from the object store of the connected or a new cluster."""
     if not ray.is_initialized():
         ray.init(log_to_driver=False)
-    in_files = isinstance(log.log if isinstance(log, Numbers) else log, Batches)
+    log = sample.batches
+    in_files = isinstance(log.log if isinstance(log, Encoded) else log, Batches)
     stored = []
     for piece in pieces(log, PIECE):
         check_piece(piece)
         if not in_files:
             stored.append(ray.put(piece))
-    return log if in_files else StoredLog(stored)
+    return sample if in_files else sample.over(StoredLog(stored))
 
 
 class RayPhases:
     """The phases of the search for the best critic, one task per fold."""
 
-    def __init__(self, log: Logs, settings: CriticSettings, advance: Advance) -> None:
-        self._log, self._settings, self._advance = shared(log), settings, advance
+    def __init__(self, sample: Sample, settings: CriticSettings, epsilon: Epsilon, advance: Advance) -> None:
+        self._sample, self._settings, self._epsilon, self._advance = shared(sample), settings, epsilon, advance
 
-    def train(self, schedule: Schedule) -> list[Auto]:
-        """One critic per fold, trained on the other folds."""
-        trained = self._run(_train_critic, [(fold, schedule, None) for fold in range(FOLDS)])
+    def train(self, schedule: Schedule, *, only: bool = False) -> list[Auto]:
+        """One critic per fold, trained on the other folds, or `only` on this one."""
+        critic = model_files.dumps(self._settings.critic())
+        trained = self._run(_train_critic, [(critic, fold, schedule, only) for fold in range(FOLDS)])
         self._advance(schedule.passes * self._settings.total)
         return [model_files.loads(critic) for critic in trained]
 
@@ -113,52 +115,58 @@ class RayPhases:
         self._advance(self._settings.total)
         return unstack(np.sum(sums, axis=0))
 
-    def fit(self, schedule: Schedule, bandwidth: float) -> Auto:
-        """An agent that is trained on all rows."""
-        (critic,) = self._run(_train_critic, [(None, schedule, bandwidth)])
+    def fit(self, schedule: Schedule, bandwidth: float | None) -> Auto:
+        """The policy, an agent that is trained on all rows."""
+        fresh = model_files.dumps(self._settings.critic(bandwidth, self._epsilon))
+        (trained,) = self._run(_train_critic, [(fresh, None, schedule, False)])
         self._advance(schedule.passes * self._settings.total)
-        agent: Auto = model_files.loads(critic)
+        agent: Auto = model_files.loads(trained)
         return agent
 
     def _run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         task: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(function)
-        results: list[Any] = ray.get([task.remote(self._log, self._settings, *given) for given in arguments])
+        results: list[Any] = ray.get([task.remote(self._sample, self._settings, *given) for given in arguments])
         return results
 
 
 def _train_critic(
-    log: Logs, settings: CriticSettings, fold: int | None, schedule: Schedule, bandwidth: float | None
+    sample: Sample,
+    settings: CriticSettings,
+    fresh: bytes,
+    fold: int | None,
+    schedule: Schedule,
+    only: bool,  # noqa: FBT001 - tasks take positions
 ) -> bytes:
-    critic = settings.critic(bandwidth)
-    cross_fitting.train(log, [critic], [fold], schedule, settings)
+    critic = model_files.loads(fresh)
+    cross_fitting.train(sample, [critic], [fold], schedule, settings, only=only)
     return model_files.dumps(critic)
 
 
-def _errors(log: Logs, settings: CriticSettings, fold: int, critics: Sequence[bytes]) -> Any:
+def _errors(sample: Sample, settings: CriticSettings, fold: int, critics: Sequence[bytes]) -> Any:
     agents = [model_files.loads(critic) for critic in critics]
     total = np.zeros(len(agents))
-    for rows in _fold(log, settings, fold):
-        total = total + critic_candidates.squared_errors(agents, rows, settings)
+    for rows in _fold(sample, settings, fold):
+        total = total + critic_candidates.squared_errors(agents, rows)
     return total
 
 
-def _values(log: Logs, settings: CriticSettings, fold: int, critic: bytes) -> Any:
+def _values(sample: Sample, settings: CriticSettings, fold: int, critic: bytes) -> Any:
     agent, total = model_files.loads(critic), empty_stack()
-    for rows in _fold(log, settings, fold):
+    for rows in _fold(sample, settings, fold):
         total = total + stack(critic_candidates.bandwidth_values(agent, rows, settings))
     return total
 
 
-def _fold(log: Logs, settings: CriticSettings, fold: int) -> Iterator[Any]:
-    for parts in critic_candidates.held_out_windows(log, settings.total):
+def _fold(sample: Sample, settings: CriticSettings, fold: int) -> Iterator[Any]:
+    for parts in critic_candidates.held_out_windows(sample, settings.total):
         yield from (rows for number, rows in parts if number == fold)
 
 
 def _train_one(
-    candidate: Candidate, log: Logs, draw: int | None, clip: float | None
+    candidate: Candidate, sample: Sample, draw: int | None, clip: float | None
 ) -> tuple[list[float], tuple[int | None, Any]]:
     replay = Replay([candidate], draw=draw, threads=1, clip=clip)
-    for piece in pieces(log, PIECE):
+    for piece in pieces(sample.batches, PIECE):
         replay.learn(piece)
     snapshot = replay.snapshots[0]
     return [float(replay.sums[0]), *replay.clipped[0].tolist()], (snapshot.width, snapshot.state())
@@ -167,11 +175,3 @@ def _train_one(
 def _wait(totals: list[Any]) -> None:
     while totals:
         _, totals = ray.wait(totals)
-
-
-def reject_resume(resume: object) -> None:
-    """Reject a folder: Ray restarts lost tasks itself."""
-    if resume is not None:
-        raise ParameterError(
-            f"resume must be None with engine='ray', got {str(resume)!r}. Use engine='local'.", "resume"
-        )

@@ -1,0 +1,338 @@
+"""What decisions lead to: losses or rewards, their range, and when they are known.
+
+Inside manul everything is a loss. An `Outcome` is used at the borders: `learn`, logs, requests and responses, and texts.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from manul.errors import InputError, ParameterError
+from manul.utils.validation import (
+    Floats,
+    are_within,
+    check_choice,
+    check_number,
+    check_range,
+    range_advice,
+    reject,
+    reject_nan,
+)
+
+Pair = tuple[float, float]
+AnyRange = Pair | Literal["auto"]
+Combination = Literal["first", "last", "sum", "mean"]
+Values = TypeVar("Values", float, Floats)
+NUMERIC = "biuf"  # the kinds of NumPy's numbers; a boolean, such as whether somebody bought, is 0 or 1
+LARGEST = sys.float_info.max  # a sum of outcomes without a range may be infinite
+_COMBINATIONS = ("first", "last", "sum", "mean")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """An outcome matures `seconds` after its decision: reports until then are combined, and no report means `default`.
+
+    Every outcome with a wait is learned when it matures, never earlier, so that sales and non-sales have the same age.
+    `default` is a value of the outcome, such as 0 for a reward; without it, a decision without a report has no outcome.
+    `combine` takes the first report, the last, their sum or their mean.
+
+    >>> Wait(3600, default=0)
+    Wait(seconds=3600.0, default=0.0, combine='first')
+    """
+
+    seconds: float
+    default: float | None = None
+    combine: Combination = "first"
+
+    def __post_init__(self) -> None:
+        seconds = check_number("wait", self.seconds, 0, math.inf, "Try 3600, an hour.", ends="()")
+        check_choice("combine", self.combine, _COMBINATIONS)
+        object.__setattr__(self, "seconds", seconds)
+        if self.default is not None:
+            object.__setattr__(self, "default", outcome_number("default", self.default))
+
+    def is_over(self, decided: float, now: float) -> bool:
+        """Whether the wait of a decision that was made at the time `decided` has ended."""
+        return decided < now - self.seconds  # as the store compares, to the bit
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a decision led to: its name, whether low or high is better, its range or "auto", and when it is known.
+
+    The name is by default "loss", or "reward" if high is better. `losses=` and `rewards=` of agents are short for
+    `Outcome.of(losses=...)` and `Outcome.of(rewards=...)`. An agent learns when it is told an outcome; loops of the service keep
+    the `wait`, and so does `mature`.
+
+    >>> Outcome("profit", better="high", range=(-20, 100), wait=Wait(3600, default=0)).losses
+    (-100.0, 20.0)
+    """
+
+    name: str = ""
+    better: Literal["low", "high"] = "low"
+    range: AnyRange = (0.0, 1.0)
+    wait: Wait | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("better", self.better, ("low", "high"))
+        if not isinstance(self.name, str):
+            raise ParameterError(f"name must be text, got {self.name!r}. Try 'profit'.", "name")
+        if not self.name:
+            object.__setattr__(self, "name", self.keyword)
+        if isinstance(self.range, str) and self.range != "auto":
+            rule = f"{self.keywords} must be two numbers (low, high) or 'auto'"
+            raise ParameterError(f"{rule}, got {self.range!r}. Try 'auto'.", self.keywords)
+        if not isinstance(self.range, str):
+            object.__setattr__(self, "range", check_range(self.keywords, self.range))
+        default = None if self.wait is None else self.wait.default
+        if default is not None and not self.contains(default):
+            raise ParameterError(f"default must be {self.rule}, got {default:g}.", "default")
+
+    @classmethod
+    def of(
+        cls, *, losses: AnyRange | None = None, rewards: AnyRange | None = None, outcome: Outcome | None = None
+    ) -> Outcome:
+        """The outcome of a constructor that takes one of `losses`, `rewards` and `outcome`; the default is losses in [0, 1]."""
+        given = {"losses": losses, "rewards": rewards, "outcome": outcome}
+        names = [name for name, value in given.items() if value is not None]
+        if len(names) > 1:
+            one, other = names[:2]
+            raise ParameterError(
+                f"{one} and {other} exclude each other, got {given[one]!r} and {given[other]!r}.", other
+            )
+        if outcome is not None:
+            if not isinstance(outcome, Outcome):
+                raise ParameterError(f"outcome must be a manul.Outcome, got {outcome!r}.", "outcome")
+            return outcome
+        if rewards is not None:
+            return cls(better="high", range=rewards)
+        return cls(range=(0.0, 1.0) if losses is None else losses)
+
+    @property
+    def higher(self) -> bool:
+        """Whether higher is better."""
+        return self.better == "high"
+
+    @property
+    def keyword(self) -> str:
+        """The argument of `learn`, the column of a log, and the member of a request that has one value."""
+        return "reward" if self.higher else "loss"
+
+    @property
+    def keywords(self) -> str:
+        """The argument of `learn_many` and of constructors."""
+        return "rewards" if self.higher else "losses"
+
+    @property
+    def plural(self) -> str:
+        """The word for several of them in texts."""
+        return self.keywords if self.name == self.keyword else f"{self.name} values"
+
+    @property
+    def losses(self) -> AnyRange:
+        """The range as one of losses."""
+        return self.range if isinstance(self.range, str) else self.flip(self.range)
+
+    @property
+    def rewards(self) -> AnyRange | None:
+        """The range if higher is better; None otherwise."""
+        return self.range if self.higher else None
+
+    @property
+    def loss_bounds(self) -> Pair:
+        """The range of losses as numbers: infinite if it is not known."""
+        return (-math.inf, math.inf) if isinstance(self.losses, str) else self.losses
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, in words."""
+        return "finite" if isinstance(self.range, str) else f"in [{self.range[0]:g}, {self.range[1]:g}]"
+
+    def contains(self, value: float) -> bool:
+        """Whether a value, in the outcome's own sign, is in the range."""
+        return math.isfinite(value) and (isinstance(self.range, str) or self.range[0] <= value <= self.range[1])
+
+    def with_losses(self, losses: AnyRange) -> Outcome:
+        """The same with another range, which is one of losses."""
+        return replace(self, range=losses if isinstance(losses, str) else self.flip(losses))
+
+    def known_losses(self, purpose: str, advice: str = "") -> Pair:
+        """The range of losses if it is known; otherwise an error that names the purpose."""
+        if isinstance(self.losses, str):
+            rule = f"{self.keywords} must be two numbers (low, high) for {purpose}"
+            raise ParameterError(f"{rule}, got {self.range!r}.{advice}", self.keywords)
+        return self.losses
+
+    def to_loss(self, values: Values) -> Values:
+        """Values as losses; zero has no sign.
+
+        >>> Outcome.of(rewards="auto").to_loss(0.25), Outcome.of(rewards="auto").to_loss(0.0)
+        (-0.25, 0.0)
+        """
+        return 0.0 - values if self.higher else values
+
+    def from_loss(self, losses: Values) -> Values:
+        """Losses as values of the outcome, in its own sign."""
+        return 0.0 - losses if self.higher else losses
+
+    def flip(self, ends: Pair) -> Pair:
+        """A range of losses as one of values, or the reverse."""
+        return (0.0 - ends[1], 0.0 - ends[0]) if self.higher else ends
+
+    def state(self, loss: float, digits: int = 4) -> str:
+        """A loss as text, in the outcome's own sign."""
+        return f"{self.from_loss(loss):.{digits}g}"
+
+    def check(self, losses: Floats, first_row: int = 0) -> None:
+        """Check that losses are in the range, or finite if it is not known; errors state them in their own sign.
+
+        >>> Outcome.of(rewards=(0, 1)).check(np.array([-0.5, 3.0]))
+        Traceback (most recent call last):
+        manul.errors.InputError: reward must be in [0, 1], got -3 in row 1. Declare the range with rewards=(low, high).
+        """
+        values, name = self.from_loss(losses), self.keyword
+        reject_nan(values, name, first_row)
+        if isinstance(self.range, str):
+            reject(~np.isfinite(values), values, name, "finite", "Limit or leave out infinite values.", first_row)
+        else:
+            inside = are_within(values, *self.range)
+            reject(~inside, values, name, self.rule, range_advice(self.keywords), first_row)
+
+    def read(self, loss: Any, reward: Any) -> float:
+        """The loss of the one outcome that `learn` was given."""
+        return self.to_loss(outcome_number(self.keyword, self._given("loss", loss, "reward", reward)))
+
+    def read_many(self, losses: Any, rewards: Any) -> Floats:
+        """The losses of the outcomes that `learn_many` was given."""
+        values, name = self._given("losses", losses, "rewards", rewards), self.keywords
+        reject_text(name, values)
+        try:
+            return self.to_loss(np.ascontiguousarray(values, dtype=np.float64))
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{name} must be numbers, got {values!r:.60}.", name) from None
+
+    def _given(self, loss_name: str, loss: Any, reward_name: str, reward: Any) -> Any:
+        pairs = (loss_name, loss), (reward_name, reward)
+        (wanted, value), (other, surplus) = reversed(pairs) if self.higher else pairs
+        if value is not None and surplus is not None:
+            raise InputError(
+                f"{loss_name} and {reward_name} exclude each other; this agent learns from {wanted}.", other
+            )
+        if surplus is not None:
+            raise InputError(f"{other} must not be given to an agent made with {self.keywords}; pass {wanted}=.", other)
+        if value is None:
+            raise InputError(f"pass {wanted}= to learn; the agent was made with {self.keywords}.", wanted)
+        return value
+
+    def told(self, loss: float) -> dict[str, float]:
+        """A loss as the argument of `learn`."""
+        return {self.keyword: self.from_loss(loss)}
+
+    def told_many(self, losses: Floats) -> dict[str, Floats]:
+        """Losses as the argument of `learn_many`."""
+        return {self.keywords: self.from_loss(losses)}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The argument that makes an agent with this outcome: `losses` or `rewards` if they say it all, else `outcome`."""
+        plain = self.name == self.keyword and self.wait is None
+        return {self.keywords: self.range} if plain else {"outcome": self}
+
+    def describe(self) -> dict[str, Any]:
+        """The outcome as JSON: `losses` or `rewards`, as files always had them, unless there is more to say.
+
+        >>> Outcome.of(rewards=(0, 100)).describe(), Outcome("profit", "high", "auto").describe()
+        ({'rewards': (0.0, 100.0)}, {'outcome': {'name': 'profit', 'better': 'high', 'range': 'auto', 'wait': None}})
+        """
+        if "outcome" not in self.arguments:
+            return self.arguments
+        wait = None if self.wait is None else vars(self.wait)
+        return {"outcome": {"name": self.name, "better": self.better, "range": self.range, "wait": wait}}
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Outcome:
+        """The outcome that was described."""
+        if "outcome" not in description:
+            return cls.of(**description)
+        settings: dict[str, Any] = dict(description["outcome"])
+        wait = settings.pop("wait")
+        return cls(**settings, wait=None if wait is None else Wait(**wait))
+
+
+def outcome_of(agent: object) -> Outcome:
+    """The outcome that an agent learns from; an agent of another package that does not say takes losses."""
+    outcome: Outcome = getattr(agent, "outcome", LOSSES)
+    return outcome
+
+
+LOSSES = Outcome()
+
+
+class Matured(NamedTuple):
+    """The loss of a decision whose outcome is known; `reported` is False if it is the default."""
+
+    loss: float
+    reported: bool
+
+
+def mature(reports: Sequence[float], outcome: Outcome, decided: float, now: float) -> Matured | None:
+    """The outcome of a decision that was made at the time `decided`, or None if it is not known now.
+
+    `reports` are losses, in the order of their arrival.
+
+    >>> sale = Outcome(better="high", range="auto", wait=Wait(60, default=0, combine="sum"))
+    >>> mature([-5.0, -2.0], sale, decided=0, now=59), mature([-5.0, -2.0], sale, decided=0, now=61)
+    (None, Matured(loss=-7.0, reported=True))
+    """
+    wait = outcome.wait
+    if wait is None:
+        return Matured(reports[0], reported=True) if reports else None
+    if not wait.is_over(decided, now):
+        return None
+    if reports:
+        return Matured(_combined(reports, wait.combine, outcome.loss_bounds), reported=True)
+    return None if wait.default is None else Matured(outcome.to_loss(wait.default), reported=False)
+
+
+def _combined(losses: Sequence[float], combine: Combination, bounds: Pair) -> float:
+    """One loss for several; a sum is clipped to the range."""
+    if combine in ("first", "last"):
+        return losses[0 if combine == "first" else -1]
+    low, high = (max(min(end, LARGEST), -LARGEST) for end in bounds)
+    total = sum(losses)
+    return min(max(total if combine == "sum" else total / len(losses), low), high)
+
+
+def outcome_number(name: str, value: Any) -> float:
+    """One loss or reward as a number; a boolean is 0 or 1, and text is refused, because it is most often another field."""
+    try:
+        if isinstance(value, float) or not _is_text(value):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name} must be a number, got {value!r}.", name)
+
+
+def reject_text(name: str, values: Any) -> None:
+    """Raise InputError if some of many losses or rewards are text."""
+    column = values if isinstance(values, list | tuple) else np.asarray(values)
+    if isinstance(column, np.ndarray) and column.dtype.kind in NUMERIC:
+        return
+    every = column.ravel().tolist() if isinstance(column, np.ndarray) else column
+    if {*map(type, every)} <= {float, int, bool}:
+        return
+    for row, value in enumerate(every):
+        if _is_text(value):
+            raise InputError(f"{name} must be numbers, got {value!r} in row {row}.", name)
+
+
+def _is_text(value: Any) -> bool:
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in NUMERIC:
+        return value.dtype.kind != "O" or (value.ndim == 0 and _is_text(value.item()))
+    return isinstance(value, str | bytes | bytearray)

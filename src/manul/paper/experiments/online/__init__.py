@@ -1,1 +1,0 @@
-"""Progressive losses of every method over its settings (left panel of the paper's first figure)."""

@@ -1,0 +1,135 @@
+"""Agents of loops: what loops ask of them, how they are made from settings, and loaded from bytes that may come from anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+import manul
+from manul.actions.decision import Decision, Decisions
+from manul.actions.schedules import from_description
+from manul.actions.space import ActionSpace
+from manul.agents.agent_registry import AGENTS
+from manul.contexts.schema import Context
+from manul.errors import ManulError
+from manul.outcomes import Outcome, outcome_of
+from manul.service.engine.loop_space import LoopSpace
+from manul.service.errors import Invalid
+from manul.service.loop_settings import NewLoop, agent_settings
+from manul.utils.validation import Floats
+
+
+@runtime_checkable
+class LoopAgent(Protocol):
+    """What a loop asks of its agent."""
+
+    actions: Any
+    space: ActionSpace
+    outcome: Outcome
+    width: int | None
+    named: bool
+    current_epsilon: float
+
+    def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
+        """Draw the decision of a number without counting it."""
+
+    def decide_many_again(self, numbers: Any, contexts: Any, within: Any = None) -> Any:
+        """Draw the decisions of many numbers without counting them."""
+
+    def learn(self, context: Context, decision: Any, **outcome: float) -> None:
+        """Learn from the loss of a decision."""
+
+    def learn_many(self, contexts: Any, decisions: Any, **outcomes: Any) -> None:
+        """Learn from the losses of many decisions, in order."""
+
+    def distribution(self, context: Context, within: Any = None) -> Any:
+        """The distribution that decisions are drawn from."""
+
+    def densities_many(self, contexts: Any, actions: Any, within: Any = None) -> Floats:
+        """The density of each row's action."""
+
+
+def make_agent(settings: NewLoop) -> LoopAgent:
+    given = {name: value for name, value in agent_settings(settings).items() if value is not None}
+    actions = LoopSpace.of(settings).actions
+    try:
+        given["epsilon"] = from_description(given["epsilon"])
+        agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **settings.learned.arguments, **given)
+    except ManulError as error:
+        raise Invalid(str(error), "agent") from None
+    return agent
+
+
+def from_bytes(model: bytes) -> Any:
+    """The agent or policy of a `.manul` file; see `load_model` for bytes from outside."""
+    try:
+        return manul.loads(model, name="model")
+    except ManulError as error:
+        raise Invalid(str(error), "model") from None
+
+
+def load_model(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
+    """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
+    agent = from_bytes(model)
+    if not isinstance(agent, LoopAgent):
+        raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
+    both = {
+        "actions": (LoopSpace.of(settings), agent.space),
+        "losses": (settings.losses, outcome_of(agent).losses),
+    }
+    for name, values in both.items():
+        expected, actual = map(_range_text, values)
+        if actual != expected:
+            raise Invalid(f"The loop has {name} {expected}, but the model has {actual}.", "model")
+    if context is not None:
+        try:
+            drawn = agent.decide_again(0, context)
+        except ManulError as error:
+            raise Invalid(f"The model does not accept this loop's contexts: {error}", "model") from None
+        if not (np.isfinite(agent.space.positions(drawn.action)).all() and 0 < drawn.density < np.inf):
+            raise Invalid("The model gives actions or densities that are not finite.", "model")
+    return agent
+
+
+def _range_text(span: Any) -> str:
+    if isinstance(span, ActionSpace):
+        described = span.describe()
+        return str(tuple(described) if span.is_number else dict(described))
+    return span if isinstance(span, str) else str(tuple(map(float, span)))
+
+
+def draw_many(
+    agent: LoopAgent, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
+) -> Decisions | list[Decision]:
+    """Draw many actions, each exactly as if it were drawn alone; `matrix` has the contexts unless they are mappings."""
+    if matrix is not None and agent.space.is_number:
+        narrowed = [within or agent.actions for within in withins] if any(withins) else None
+        drawn: Decisions = agent.decide_many_again(np.array(numbers, np.uint64), matrix, narrowed)
+        return drawn
+    alone: list[Any] = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
+    if not agent.space.is_number:
+        return alone
+    columns = zip(
+        *((each.action, each.density, np.nan if each.floor is None else each.floor) for each in alone), strict=True
+    )
+    actions, densities, floors = (np.array(column, np.float64) for column in columns)
+    return Decisions(actions, densities, floors=floors)
+
+
+def split(decisions: Decisions | list[Decision]) -> list[tuple[Any, float, float | None, dict[str, float] | None]]:
+    """Decisions one by one: action, density, floor, and densities by knob."""
+    if isinstance(decisions, list):
+        return [(each.action, each.density, each.floor, each.densities) for each in decisions]
+    actions, densities, floors = decisions.actions.tolist(), decisions.densities.tolist(), decisions.floors
+    known = [None] * len(actions) if floors is None else floors.tolist()
+    return [(*each, None) for each in zip(actions, densities, known, strict=True)]
+
+
+def density_of(agent: LoopAgent, context: Context, action: Any, within: Any) -> tuple[float, float]:
+    """The density of an action, and the largest density of any action; infinity if it is not known."""
+    if not agent.space.is_number:
+        return float(agent.densities_many([context], [action], [within])[0]), np.inf
+    distribution = agent.distribution(context, within)
+    return distribution.density(action), distribution.largest_density()

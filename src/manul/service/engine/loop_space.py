@@ -1,0 +1,129 @@
+"""The actions of a loop: what requests may contain, and stored decisions as the agent learns from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from manul.actions.decision import Decision, Decisions
+from manul.actions.kinds.knob import Knob
+from manul.actions.space import ActionSpace
+from manul.errors import ManulError
+from manul.service.errors import Invalid
+from manul.service.loop_settings import NewLoop
+from manul.service.store.blocks import DecisionRow
+from manul.utils.validation import AS_DECIDED, USABLE, Floats, reject, usable_densities
+
+
+class LoopSpace(ActionSpace[Any]):
+    """The space of a loop's actions, with the checks of requests.
+
+    >>> LoopSpace.of(NewLoop(name="offers", actions={"days": {"low": 1, "high": 14, "step": 1}})).actions
+    {'days': Stepped(low=1.0, high=14.0, step=1.0)}
+    """
+
+    @classmethod
+    def of(cls, settings: NewLoop) -> LoopSpace:
+        """The space of a loop with these settings."""
+        try:
+            return cls(ActionSpace.from_description(msgspec.to_builtins(settings.actions)))
+        except ManulError as error:
+            raise Invalid(str(error), "actions") from None
+
+    @property
+    def titled(self) -> Sequence[tuple[str, Knob[Any]]]:
+        """The knobs with names for people."""
+        return [(title, knob) for title, (_, knob) in zip(self.titles, self.knobs, strict=True)]
+
+    def check_within(self, within: Any) -> None:
+        """Refuse a narrower range that these actions do not have; the agent checks that of one number itself."""
+        if isinstance(within, dict) and not self.is_named:
+            kind = "a list of options" if self.knobs[0][1].is_option else "[low, high]"
+            raise Invalid(f"within must be {kind}, because this loop has one knob, got {within}.", "within")
+        if not self.is_number:
+            self._box(within)
+
+    def check_action(self, action: Any, within: Any) -> Any:
+        """The action as it is stored, with numbers on their grids; refuses one that the narrower range does not have."""
+        if isinstance(action, dict) and not self.is_named:
+            kind = "one option" if self.knobs[0][1].is_option else "a number"
+            raise Invalid(f"action must be {kind}, because this loop has one knob, got {action}.", "action")
+        try:
+            self._check_numbers(action, "action")
+            positions = self.positions(action)
+        except ManulError as error:
+            raise Invalid(str(error), "action") from None
+        values, ranges = self.wrap(action), {} if within is None else self.wrap_within(within)
+        for (name, knob), place, low, high in zip(self.knobs, positions, *self._box(within), strict=True):
+            if not knob.contains(low, high, place):
+                stated = knob.stated(ranges[name], name)
+                rule = list(stated) if self.is_named else f"in [{stated[0]:g}, {stated[1]:g}]"
+                rule = f"in {rule}" if self.is_named or knob.is_option else rule
+                raise Invalid(f"{name or 'action'} must be {rule}, got {values[name]}. {AS_DECIDED}", "action")
+        stored = {
+            name: knob.value(place) if knob.is_discrete else float(values[name])
+            for (name, knob), place in zip(self.knobs, positions, strict=True)
+        }
+        return self.unwrap(stored)
+
+    def decision(self, stored: DecisionRow) -> Decision:
+        """A stored decision; an action of unknown density counts as if it had been drawn uniformly."""
+        density = stored.density
+        if density is None:
+            density = 1.0 / math.prod(self.sizes(stored.within))
+        return Decision(stored.action, density, stored.within, None, stored.densities)
+
+    def decisions(self, stored: Sequence[DecisionRow]) -> Decisions:
+        """Stored decisions as columns."""
+        rows = [self.decision(each) for each in stored]
+        actions, densities = (
+            (self.unwrap(self.columns_of([each.action for each in rows]))),
+            [row.density for row in rows],
+        )
+        if not self.is_number or not any(each.within for each in rows):
+            return Decisions(actions, np.array(densities))
+        lows, highs = np.array([each.within or self.ends for each in rows], np.float64).T
+        return Decisions(actions, np.array(densities), lows, highs)
+
+    def check_density(self, density: float | None, densities: Mapping[str, float] | None) -> float | None:
+        """The density of an observed action, which the densities of all its knobs may replace."""
+        if densities is not None:
+            if not self.is_named:
+                raise Invalid("densities must not be given to a loop with one knob; give its density.", "densities")
+            if sorted(densities) != sorted(self.names):
+                raise Invalid(
+                    f"densities must have a number for each of {', '.join(self.names)}, got {dict(densities)}.",
+                    "densities",
+                )
+            for name, knob in self.knobs:
+                if knob.is_discrete and densities[name] > 1 + 1e-9:
+                    raise Invalid(
+                        f"density of {name} must be a probability, at most 1, got {densities[name]:g}.", "densities"
+                    )
+            product = math.prod(densities.values())
+            if density is not None and not math.isclose(density, product, rel_tol=1e-6):
+                raise Invalid(f"density must be the product of the densities, {product:g}, got {density:g}.", "density")
+            density = product if density is None else density
+        values = np.array([1.0 if density is None else density])
+        reject(~usable_densities(values), values, "density", USABLE, AS_DECIDED)
+        return density
+
+    def _box(self, within: Any) -> tuple[Floats, Floats]:
+        try:
+            for name, ends in within.items() if isinstance(within, dict) else ():
+                for end in ends:
+                    self._check_numbers({name: end}, "within")
+            return self.ranges(within)
+        except ManulError as error:
+            raise Invalid(str(error), "within") from None
+
+    def _check_numbers(self, values: Any, field: str) -> None:
+        """Refuse texts and truth values of numeric knobs, which Python would convert."""
+        known = dict(self.knobs)
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if isinstance(value, str | bool) and name in known and not known[name].is_option:
+                raise Invalid(f"{name} must be a number, got {value!r}.", field)

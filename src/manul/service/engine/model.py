@@ -1,0 +1,312 @@
+"""The model of a loop: its agent, its rollout, what they have learned, and the lock under which they draw and learn."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from manul.actions.decision import Decision, Decisions
+from manul.agents.rollout.rollout_progress import Ticket
+from manul.errors import ManulError
+from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.outcomes import outcome_of
+from manul.service.engine import loop_agent
+from manul.service.engine.loop_rollout import LoopRollout, OwnerAct
+from manul.service.engine.loop_space import LoopSpace
+from manul.service.errors import Invalid
+from manul.service.insights.history import History
+from manul.service.loop_settings import NewLoop
+from manul.service.store import OUTCOMES, Event, Fact, Membership, Snapshot, StoreFailure
+from manul.service.store.blocks import DecisionRow, RolloutTicket
+from manul.utils import model_files
+from manul.utils.validation import Floats
+
+log = logging.getLogger("manul.service")
+# Outcomes that are learned per acquisition of the lock; decisions wait for at most so many.
+LEARN_BATCH = 32
+
+
+class Drawn(NamedTuple):
+    """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
+
+    decision: Decision | Decision
+    model: int
+    ticket: RolloutTicket | None
+
+
+class Model:
+    """An agent and a rollout that are a function of the settings and the events alone. Only this class takes their lock.
+
+    `event` is the last event that the model contains. Rollouts that were started by events up to `stopped` were aborted, even if
+    that is not learned yet. `generation` is that of the replicas in which decisions of others were last read.
+    """
+
+    def __init__(self, settings: NewLoop, *, stopped: int = 0) -> None:
+        self.settings, self.space = settings, LoopSpace.of(settings)
+        self.agent = loop_agent.make_agent(settings)
+        self.history = History(self.space.titled)
+        self.event = self.learned = self.refused = 0
+        self.rollout: LoopRollout | None = None
+        self.stopped, self.generation = stopped, 0
+        self.membership: Callable[[], Membership] = lambda: Membership(1, 0)
+        # The context of the first stored decision, and the one that contexts must be like.
+        self.first: Any = None
+        self._shape: Any = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def hold(self) -> Iterator[Model]:
+        """Nothing is drawn or learned inside the block."""
+        with self._lock:
+            yield self
+
+    @property
+    def has_shape(self) -> bool:
+        return self._shape is not None
+
+    def context(self, context: Any) -> Any:
+        """A context as it is stored: a missing one becomes an empty row or mapping, as the loop uses."""
+        if context:
+            return context
+        return {} if isinstance(self._shape, dict) or self.agent.named else []
+
+    def set_first(self, context: Any) -> None:
+        """Take the shape of contexts from the first stored decision; None if there is none, and the agent starts anew."""
+        with self._lock:
+            if self.event == 0:
+                self.agent = loop_agent.make_agent(self.settings)
+            self.first = self._shape = context
+            self._start()
+
+    def forget_unstored(self) -> None:
+        """Forget the shape of contexts if the decision it came from could not be stored."""
+        if self.first is None:
+            self.set_first(None)
+
+    def check(self, context: Any, within: Any) -> None:
+        """Refuse a context or a range in which the agent cannot decide."""
+        with self._deciding(context):
+            self.agent.decide_again(0, context, within)
+
+    def accepts(self, context: Any) -> bool:
+        try:
+            with self._lock:
+                self.agent.decide_again(0, context)
+        except ManulError:
+            return False
+        return True
+
+    def latest_contexts(self, count: int) -> list[Any]:
+        """The latest contexts with an outcome that the agent accepts; before there are any, the first context."""
+        with self.history.snapshot() as history:
+            contexts = [self.context(each) for each in history.contexts]
+        if not contexts and self._shape is not None:
+            contexts = [self._shape]
+        return list(islice(filter(self.accepts, reversed(contexts)), count))[::-1]
+
+    def draw(self, number: int, key: int, context: Any, within: Any, callers_action: float | None = None) -> Drawn:
+        """Draw the action of a decision with a number; `key` seeds the draw, and `callers_action` is what the caller would choose."""
+        # The core takes an array without a conversion.
+        features = context if isinstance(context, dict) else np.array(context, np.float64)
+        with self._deciding(context):
+            if self.rollout is None:
+                return Drawn(self.agent.decide_again(key, features, within), self.event, None)
+            replicas, generation = self.membership()
+            playing = replicas > 0 and generation == self.generation and not self.is_stopped(self.rollout)
+            arm, ticket = self.rollout.draw(self.agent, key, features, within, callers_action, playing=playing)
+            # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
+            self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
+            return Drawn(Decision(arm.action, arm.density, within, arm.floor), self.event, ticket)
+
+    def draw_many(
+        self, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
+    ) -> tuple[Decisions | list[Decision], int]:
+        """Draw many actions from one state of the model; `matrix` has the contexts unless they are mappings."""
+        with self._deciding(contexts[0]):
+            return loop_agent.draw_many(self.agent, numbers, contexts, matrix, withins), self.event
+
+    def distribution(self, context: Any) -> Any:
+        """The distribution that decisions are drawn from, without the rollout."""
+        with self._lock:
+            return self.agent.distribution(context)
+
+    @contextmanager
+    def _deciding(self, context: Any) -> Iterator[None]:
+        """Hold the lock. The first context determines the shape of contexts, unless it is refused."""
+        with self._lock:
+            try:
+                yield
+            except ManulError as error:
+                self._start()
+                raise refusal(error) from None
+            if self._shape is None:
+                self._shape = context
+
+    def _start(self) -> None:
+        """Restore the shape of contexts of an agent that has learned nothing, so that a refused context leaves no trace."""
+        if self.first is None and self.event == 0:
+            self.agent = loop_agent.make_agent(self.settings)
+        if self._shape is not None and self.agent.width is None:
+            # The first context may not fit any more, if a field was later learned with another type.
+            with suppress(ManulError):
+                self.agent.decide_again(0, self._shape)
+
+    def is_stopped(self, rollout: LoopRollout) -> bool:
+        """Whether a rollout was aborted, even if that is not learned yet."""
+        return rollout.event <= self.stopped
+
+    def stop(self, event: int) -> None:
+        """Give the learner no more traffic in rollouts that were started by events up to this one."""
+        self.stopped = max(self.stopped, event)
+
+    def load_in_flight(
+        self, rollout: LoopRollout, stored: Mapping[int, Ticket | None], *, reserved: int | None = None
+    ) -> None:
+        """Take the decisions in flight from the store, unless there is another rollout by now; with `reserved`, add those of
+        other replicas, which have numbers up to this one."""
+        with self._lock:
+            if self.rollout is not None and self.rollout.event == rollout.event:
+                self.rollout.load_in_flight(stored, reserved=reserved)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        agent = loop_agent.from_bytes(snapshot.model)
+        rollout = LoopRollout.from_bytes(self.settings, snapshot.rollout) if snapshot.rollout else None
+        with self._lock:
+            self.agent, self.event = agent, snapshot.event
+            self._follow(rollout)
+            self.learned, self.refused = snapshot.learned, snapshot.refused
+        self.history.restore(snapshot.history)
+
+    def snapshot(self) -> Snapshot:
+        """The current model. Its history fits the model only if this is called in the learner's thread."""
+        # Only the copy of the arrays holds up decisions, not their encoding, which takes much longer.
+        with self._lock:
+            contents, trained_on = model_files.contents(self.agent), model_files.trained_on(self.agent)  # type: ignore[arg-type]
+            event, learned, refused = self.event, self.learned, self.refused
+            rollout = b"" if self.rollout is None else self.rollout.to_bytes()
+        model = model_files.encode(*contents, trained_on=trained_on)
+        return Snapshot(event, model, learned, refused, self.history.to_bytes(), rollout)
+
+    def learn(self, facts: Sequence[Fact], read_model: Callable[[int], bytes]) -> None:
+        """Learn the next events, in order; `read_model` reads what is stored under an import or an act of the owner."""
+        batch: list[Fact] = []
+        for fact in facts:
+            if fact[0].kind in ("import", "rollout"):
+                self._learn_batch(batch)
+                batch = []
+                apply = self._import if fact[0].kind == "import" else self._apply_act
+                with self._skip_on_error(fact[0]):
+                    apply(fact[0], read_model(fact[0].number))
+            batch.append(fact)
+            if len(batch) == LEARN_BATCH:
+                self._learn_batch(batch)
+                batch = []
+        self._learn_batch(batch)
+
+    def _import(self, event: Event, body: bytes) -> None:
+        agent = loop_agent.from_bytes(body)
+        if self.first is not None:
+            agent.decide_again(0, self.first)
+        with self._lock:
+            self.agent, self.event = agent, event.number
+            if self.rollout is not None:
+                self.rollout.restart(event)
+        self.history.forget_judged()
+
+    def _apply_act(self, event: Event, body: bytes) -> None:
+        act = msgspec.json.decode(body, type=OwnerAct)
+        with self._lock:
+            if act.act == "start":
+                assert act.settings is not None
+                at: Any = {"event": event.number, "time": event.time, "again": self.rollout is not None}
+                self._follow(LoopRollout(self.settings, act.settings, first=act.first, owed=act.owed, **at))
+            elif act.act == "end":
+                self._follow(None)
+            elif self.rollout is not None:
+                self.rollout.apply(event, act)
+
+    def _follow(self, rollout: LoopRollout | None) -> None:
+        """Continue with a rollout, which may be another one than before."""
+        if rollout is not None:
+            rollout.continue_from(self.rollout)
+        self.rollout = rollout
+
+    def _learn_batch(self, facts: Sequence[Fact]) -> None:
+        """Add events to the history, then learn those that are outcomes."""
+        self.history.add(facts)
+        outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
+        with self._lock:
+            self._judge(outcomes)
+            if outcomes and not self.learn_many(outcomes):
+                for event, decision in outcomes:
+                    with self._skip_on_error(event):
+                        self.learn_one(event, decision)
+                    self.event = event.number
+            if self.rollout is not None:
+                for event, decision in facts:
+                    with self._skip_on_error(event):  # the model has learned them, and must not do so again
+                        self.rollout.add(event, decision)
+                self.rollout.forget_judged()
+            self.refused += sum(event.kind == "damaged" for event, _ in facts)
+            self.event = facts[-1][0].number if facts else self.event
+
+    def _judge(self, facts: Sequence[Fact]) -> None:
+        """Note how likely the model was to take the caller's actions, before it learns from them."""
+        for event, decision in facts:
+            if decision is None or not decision.observed or decision.density is None or self.agent.width is None:
+                continue
+            with suppress(ManulError):
+                density, largest = loop_agent.density_of(self.agent, decision.context, decision.action, decision.within)
+                weight = density / decision.density
+                bound = largest / decision.floor if decision.floor else UNKNOWN_BOUND
+                if np.isfinite(weight):
+                    self.history.judge(weight, max(min(bound, UNKNOWN_BOUND), weight), event.loss)
+
+    def learn_many(self, facts: Sequence[Fact]) -> bool:
+        """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""
+        stored = [each for _, each in facts if each is not None and isinstance(each.context, list)]
+        if len(stored) < len(facts) or len({len(each.context) for each in stored}) > 1:
+            return False
+        rows = np.array([each.context for each in stored], np.float64)
+        losses = np.array([event.loss for event, _ in facts])
+        try:
+            self.agent.learn_many(rows, self.space.decisions(stored), **outcome_of(self.agent).told_many(losses))
+        except ManulError:
+            return False
+        self.learned += len(facts)
+        return True
+
+    def learn_one(self, event: Event, stored: DecisionRow | None) -> None:
+        if stored is None:
+            raise LookupError(f"decision {event.decision} cannot be read from the store")
+        self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent).told(event.loss))
+        self.learned += 1
+
+    @contextmanager
+    def _skip_on_error(self, event: Event) -> Iterator[None]:
+        """Count and log an event that cannot be learned, and continue with the next one."""
+        try:
+            yield
+        except (MemoryError, StoreFailure):
+            raise
+        except Exception as error:
+            self.refused += 1
+            why = f"{type(error).__name__}: {error}"
+            log.warning(
+                "event cannot be learned; skipping it",
+                extra={"loop": self.settings.name, "event": event.number, "decision": event.decision, "why": why},
+            )
+
+
+def refusal(error: ManulError) -> Invalid:
+    """An error of the library as one of the service; a request has no other field that the library could reject."""
+    if isinstance(error, Invalid):
+        return error
+    return Invalid(str(error), error.field if error.field in ("within", "action", "density", "loss") else "context")

@@ -1,0 +1,109 @@
+"""Laws that hold for every space of actions: one knob of each kind, and several."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import manul
+from manul import checks
+from manul.actions.space import ActionSpace
+from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower, test_every_kind_is_tried, trained
+
+__all__ = ["test_every_kind_is_tried"]
+
+
+@pytest.fixture(scope="module", params=SPACES)
+def agent(request):
+    return trained(SPACES[request.param])
+
+
+def test_single_decisions_equal_batches_and_are_repeated_to_the_bit(agent):
+    one, many, again = (manul.loads(manul.dumps(agent)) for _ in range(3))
+    within = [None, narrower(agent.space)] * 20
+    numbers = np.arange(agent.decisions, agent.decisions + 40)
+    batch = list(many.decide_many(CONTEXTS, within))
+    singles = [one.decide(context, each) for context, each in zip(CONTEXTS, within, strict=True)]
+    repeated = [again.decide_again(int(n), c, w) for n, c, w in zip(numbers, CONTEXTS, within, strict=True)]
+    assert [each[:2] for each in batch] == [each[:2] for each in singles] == [each[:2] for each in repeated]
+    assert [each.floor for each in batch] == [each.floor for each in singles]
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda a: manul.loads(manul.dumps(a)), lambda a: pickle.loads(pickle.dumps(a)), copy.deepcopy]
+)
+def test_copies_decide_alike_and_have_the_same_bytes(agent, copied):
+    other = copied(agent)
+    assert type(other) is type(agent)
+    assert isinstance(other, manul.Auto)
+    assert manul.dumps(other) == manul.dumps(agent)
+    assert list(other.decide_many(CONTEXTS)) == list(copied(agent).decide_many(CONTEXTS))
+
+
+def test_a_space_survives_json(agent):
+    space = ActionSpace.from_description(json.loads(json.dumps(agent.space.describe())))
+    assert space == agent.space
+    assert ActionSpace(space.actions) == space
+
+
+def test_own_densities_are_those_of_the_distribution(agent):
+    within = narrower(agent.space)
+    for context in CONTEXTS[:10]:
+        for each in (None, within):
+            decision = manul.loads(manul.dumps(agent)).decide(context, each)
+            assert agent.distribution(context, each).density(decision.action) == pytest.approx(decision.density)
+            assert agent.densities_many(context[np.newaxis], [decision.action], [each])[0] == pytest.approx(
+                decision.density
+            )
+
+
+def test_the_mean_of_uniform_over_own_density_is_one(agent):
+    explorer = manul.Auto(actions=agent.space, epsilon=0.9, seed=3)
+    contexts = np.tile(CONTEXTS, (25, 1))
+    decisions = explorer.decide_many(contexts)
+    explorer.learn_many(contexts, decisions, [loss_of(explorer.space, each.action) for each in decisions])
+    decisions = explorer.decide_many(contexts)
+    table = explorer.space.rows(decisions.actions, len(contexts))
+    ratios = 1 / explorer.space.relative(decisions.densities, table)
+    assert abs(ratios.mean() - 1) < 5 * ratios.std() / np.sqrt(len(ratios)) + 1e-9
+
+
+def test_decisions_and_best_actions_stay_within(agent):
+    within = narrower(agent.space)
+    for context in CONTEXTS:
+        for action in (agent.decide(context, within).action, agent.best(context, within)):
+            assert all(agent.space.contains(within, agent.space.positions(action)))
+
+
+def test_the_best_action_is_as_good_as_any_random_one_by_the_same_model(agent):
+    rng = np.random.default_rng(5)
+    highs = [knob.core[1] if knob.is_option else 1 for _, knob in agent.space.knobs]
+    table = rng.random((256, len(highs))) * highs
+    columns = agent.space.unwrap(agent.space.columns(np.where(np.array(highs) > 1, np.floor(table), table)))
+    for context in CONTEXTS[:5]:
+        best = agent.space.unwrap(agent.space.columns_of([agent.best(context)]))
+        lowest = agent.predict_losses(np.tile(context, (256, 1)), columns).min()
+        assert agent.predict_losses(context[np.newaxis], best)[0] <= lowest + 0.02
+
+
+def test_reports_and_plots_exist(agent):
+    report = agent.report(CONTEXTS[0])
+    curves = report.losses if agent.space.is_named else {"": report.losses}
+    assert {*curves} == {*agent.space.names}
+    assert all(np.isfinite(curve).all() for curve in curves.values())
+    assert agent.distribution(CONTEXTS[0]).plot() is not None
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_agents_of_every_space_pass_the_checks(space):
+    checks.check_agent(lambda seed: manul.Auto(actions=SPACES[space], epsilon=0.5, seed=seed))
+
+
+def test_bad_actions_and_ranges_are_refused_in_one_sentence(agent):
+    decision = agent.decide(CONTEXTS[0])
+    with pytest.raises(manul.ManulError, match=r"\.$"):
+        agent.learn(CONTEXTS[0], decision._replace(action={"nothing": 1}), 0.5)
+    with pytest.raises(manul.ManulError, match=r"\.$"):
+        agent.decide(CONTEXTS[0], {"nothing": (0, 1)})
