@@ -61,7 +61,7 @@ def compare(name: str, *, rounds: int, seeds: int, leaves: int = 256, epsilon: f
         world = WORLDS[name](rounds=rounds, seed=seed)
         agents = [manul.Cats(leaves=leaves, bandwidth=h, epsilon=epsilon, seed=seed) for h in BANDWIDTHS]
         adaptive = manul.AdaptiveCats(leaves=leaves, bandwidths=BANDWIDTHS, epsilon=epsilon, seed=seed)
-        runs = manul.simulate_many([*agents, adaptive], world)
+        runs = manul.worlds.simulate_many([*agents, adaptive], world)
         lowest = (world.values - world.expected).mean() + optimum(world, epsilon)
         rows.append([run.mean_loss - lowest for run in runs])
         chosen.append(adaptive.bandwidth)

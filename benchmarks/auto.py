@@ -104,7 +104,7 @@ def _cats_losses(world: World, seed: int) -> list[float]:
         manul.Cats(leaves=cell.leaves, bandwidth=cell.bandwidth or 0.0, epsilon=EPSILON, seed=seed)
         for cell in vowpal_wabbit.grid()
     ]
-    return [run.mean_loss for run in manul.simulate_many(players, world)]
+    return [run.mean_loss for run in manul.worlds.simulate_many(players, world)]
 
 
 def alarms() -> Iterator[Check]:
@@ -248,7 +248,7 @@ def auto_seconds(rounds: int, *, width: int = 20, after: int = 0, repeats: int =
         agent = manul.Auto()
         manul.simulate(agent, before)
         started = time.process_time()
-        manul.simulate_many([agent], timed, threads=1)
+        manul.worlds.simulate_many([agent], timed, threads=1)
         best = min(best, time.process_time() - started)
     return best / rounds
 

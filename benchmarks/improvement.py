@@ -24,7 +24,7 @@ from manul.paper import datasets
 from manul.worlds import Regression
 
 TESTED = 20_000  # rows that a policy plays
-LOGGERS: dict[str, Callable[[int], manul.Agent]] = {
+LOGGERS: dict[str, Callable[[int], manul.policies.Agent]] = {
     "cats": lambda seed: manul.Cats(leaves=16, bandwidth=1 / 16, epsilon=0.05, seed=seed),
     "auto": lambda seed: manul.Auto(seed=seed),
 }
@@ -38,7 +38,7 @@ def parts(world: Regression, seed: int, *sizes: int) -> list[Regression]:
     return [Regression(world.contexts[rows], world.targets[rows]) for rows in chosen]
 
 
-def true_loss(policy: manul.Policy, world: Regression) -> float:
+def true_loss(policy: manul.policies.Policy, world: Regression) -> float:
     """The mean loss of a policy that does not learn."""
     return float(np.abs(policy.decide_many(world.contexts).actions - world.targets).mean())
 

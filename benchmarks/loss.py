@@ -46,7 +46,7 @@ PERCENTILES = (0.5, 99.5)
 # The epsilons with which the best cells of Vowpal Wabbit run.
 VW_EPSILONS = (0.05, 0.01, 0.002)
 
-MakeAgent = Callable[[int], manul.Agent]
+MakeAgent = Callable[[int], manul.policies.Agent]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def agents() -> dict[str, dict[str, MakeAgent]]:
             "AdaptiveCats(leaves=256)": lambda s: manul.AdaptiveCats(leaves=256, epsilon=EPSILON, seed=s),
         },
         "greedy": {
-            "SmoothedGreedy(Linear, bandwidth=1/32)": lambda s: manul.SmoothedGreedy(
+            "SmoothedGreedy(Linear, bandwidth=1/32)": lambda s: manul.agents.SmoothedGreedy(
                 policies=linear(), bandwidth=1 / 32, epsilon=EPSILON, seed=s
             ),
         },
@@ -145,7 +145,7 @@ def _best_cats(problem: Problem, seeds: Sequence[int]) -> tuple[tuple[float, ...
     by_seed = []
     for seed in seeds:
         players = [_cats(leaves, bandwidth, seed) for leaves, bandwidth in CATS_CELLS]
-        by_seed.append([run.mean_loss for run in manul.simulate_many(players, problem.world(seed))])
+        by_seed.append([run.mean_loss for run in manul.worlds.simulate_many(players, problem.world(seed))])
     winner = int(np.argmin(np.mean(by_seed, axis=0)))
     leaves, bandwidth = CATS_CELLS[winner]
     note = f"leaves {leaves}, bandwidth {_fraction(bandwidth)} (of {len(CATS_CELLS)} cells, all seeds)"

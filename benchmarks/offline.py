@@ -27,7 +27,7 @@ from benchmarks.vowpal_wabbit import deployed_losses, off_policy, off_policy_sec
 from manul.paper import datasets
 from manul.paper.experiments import vowpal_wabbit
 
-GRID = manul.Grid.paper(half=False)
+GRID = manul.offpolicy.Grid.paper(half=False)
 SAMPLE = GRID.cells[::6]
 LEAST_SPEEDUP = {"margin": 10, "path": 3}
 PASSES = 4
@@ -80,7 +80,7 @@ def vw_best(log, held_out) -> tuple[float, str]:
 def measure(log, cells, rule, threads=None) -> tuple[float, float]:
     """The CPU seconds per row and cell, and the utilisation of all processors."""
     started, cpu = time.perf_counter(), time.process_time()
-    manul.optimize(log, grid=manul.Grid(cells=cells), rule=rule, threads=threads)
+    manul.optimize(log, grid=manul.offpolicy.Grid(cells=cells), rule=rule, threads=threads)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - started
     return cpu / len(log) / len(cells), cpu / wall / (os.cpu_count() or 1)
 

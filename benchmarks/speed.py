@@ -34,7 +34,7 @@ def seconds_per_round(make, world, repeats=5) -> float:
     for _ in range(repeats):
         agent = make()
         started = time.process_time()
-        manul.simulate_many([agent], world, threads=1)
+        manul.worlds.simulate_many([agent], world, threads=1)
         best = min(best, time.process_time() - started)
     return best / len(world)
 
@@ -63,9 +63,9 @@ def online(world, cache) -> list[dict]:
 def discrete(world, cache) -> list[dict]:
     rows = []
     for name, kind, leaves, make in (
-        ("DiscreteTree", "dtree", 128, manul.DiscreteTree),
-        ("DiscreteTree", "dtree", 8192, manul.DiscreteTree),
-        ("DiscreteLinear", "dlinear", 128, manul.DiscreteLinear),
+        ("DiscreteTree", "dtree", 128, manul.agents.DiscreteTree),
+        ("DiscreteTree", "dtree", 8192, manul.agents.DiscreteTree),
+        ("DiscreteLinear", "dlinear", 128, manul.agents.DiscreteLinear),
     ):
         theirs = vowpal_wabbit.learn_seconds(
             cell=vowpal_wabbit.Cell(kind=kind, leaves=leaves), cache=cache, rounds=ROUNDS

@@ -101,7 +101,7 @@ class Window:
         """Nothing is learned."""
 
 
-def make_logger(name: str, seed: int) -> manul.Agent | Window:
+def make_logger(name: str, seed: int) -> manul.policies.Agent | Window:
     """The policy that logs."""
     if name == "auto":
         return manul.Auto(seed=seed)

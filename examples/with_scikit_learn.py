@@ -21,7 +21,7 @@ def main(rounds: int = 4000) -> None:
     print(f"Cats {plain.mean_loss:.4f}, with PolynomialFeatures {mapped.mean_loss:.4f}")
 
     train, held_out = mapped.log.split(0.75)
-    tree = manul.train_tree(train, leaves=16, bandwidth=1 / 16, classifier=LogisticRegression())
+    tree = manul.policies.train_tree(train, leaves=16, bandwidth=1 / 16, classifier=LogisticRegression())
     print("a tree of logistic regressions:", manul.evaluate(tree, held_out))
 
 

@@ -70,7 +70,7 @@ class GridPlayer:
         return zip(lows, highs, strict=True) if len(lows) else [self._actions] * len(contexts)
 
 
-@manul.register_agent("best-point", settings=("bandwidth",))
+@manul.register.agent("best-point", settings=("bandwidth",))
 class BestPoint(BaseAgent):
     """The best of a fixed set of actions."""
 
@@ -88,13 +88,13 @@ class BestPoint(BaseAgent):
         return GridPlayer(**self.parameters)
 
 
-@manul.register_estimator("clipped")
+@manul.register.estimator("clipped")
 def clipped(rows, weights, losses):
     """The mean of the losses times clipped weights."""
     return Terms(np.minimum(weights, 2.0) * losses, np.ones(len(rows.actions)), weights, losses)
 
 
-@manul.register_interval("hoeffding", bounded=True)
+@manul.register.interval("hoeffding", bounded=True)
 class Hoeffding:
     """Hoeffding's interval of the mean of weights times losses, which are between 0 and the largest weight."""
 
@@ -132,4 +132,4 @@ class Writer:
         self._output.close()
 
 
-manul.register_format(".rows", read=read, writer=Writer)
+manul.register.format(".rows", read=read, writer=Writer)

@@ -62,7 +62,7 @@ def logs(made: manul.Log) -> dict[str, str]:
 
 def estimates(made: manul.Log) -> dict[str, str]:
     """Every digit of every estimator with every interval."""
-    tree = manul.train_tree(made, leaves=16, bandwidth=1 / 8)
+    tree = manul.policies.train_tree(made, leaves=16, bandwidth=1 / 8)
     largest = float(tree.densities_many(made.contexts, made.actions).max() / made.densities.min())
     found = {}
     for estimator in ("ips", "snips", "dr"):
@@ -79,7 +79,7 @@ def estimates(made: manul.Log) -> dict[str, str]:
 def optimized(made: manul.Log) -> dict[str, str]:
     """The table and the policy of an optimisation by each rule."""
     found = {}
-    grid = manul.Grid(bandwidths=(1 / 4, 1 / 8), leaves=(8, 16))
+    grid = manul.offpolicy.Grid(bandwidths=(1 / 4, 1 / 8), leaves=(8, 16))
     best = manul.optimize(made, grid=grid, penalty=1)
     # Without the sketch of the rows that it was trained on, which a file has besides.
     found["optimized policy"] = digest(model_files.encode(*model_files.contents(best.policy)))

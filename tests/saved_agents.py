@@ -23,14 +23,14 @@ AGENTS = {
     "cats-paper": lambda: manul.Cats.paper(leaves=8, bandwidth=1 / 8),
     "adaptive": lambda: manul.AdaptiveCats(leaves=8, bandwidths=(1 / 4, 1 / 8)),
     "adaptive-fading": lambda: manul.AdaptiveCats(leaves=8, bandwidths=(1 / 4, 1 / 8), epsilon=FADING),
-    "discrete-tree": lambda: manul.DiscreteTree(leaves=8),
-    "discrete-linear": lambda: manul.DiscreteLinear(leaves=4),
-    "smoothed-linear": lambda: manul.SmoothedGreedy(policies=LINEAR, bandwidth=1 / 8),
-    "smoothed-tree": lambda: manul.SmoothedGreedy(policies=TREE, bandwidth=1 / 8),
-    "smoothed-constant": lambda: manul.SmoothedGreedy(policies=CONSTANT, bandwidth=1 / 8),
-    "smoothed-constant-fading": lambda: manul.SmoothedGreedy(policies=CONSTANT, bandwidth=1 / 8, epsilon=FADING),
-    "pareto-linear": lambda: manul.ParetoGreedy(policies=LINEAR, bandwidths=(1 / 2, 1 / 8)),
-    "pareto-constant": lambda: manul.ParetoGreedy(policies=CONSTANT, bandwidths=(1 / 2, 1 / 8)),
+    "discrete-tree": lambda: manul.agents.DiscreteTree(leaves=8),
+    "discrete-linear": lambda: manul.agents.DiscreteLinear(leaves=4),
+    "smoothed-linear": lambda: manul.agents.SmoothedGreedy(policies=LINEAR, bandwidth=1 / 8),
+    "smoothed-tree": lambda: manul.agents.SmoothedGreedy(policies=TREE, bandwidth=1 / 8),
+    "smoothed-constant": lambda: manul.agents.SmoothedGreedy(policies=CONSTANT, bandwidth=1 / 8),
+    "smoothed-constant-fading": lambda: manul.agents.SmoothedGreedy(policies=CONSTANT, bandwidth=1 / 8, epsilon=FADING),
+    "pareto-linear": lambda: manul.agents.ParetoGreedy(policies=LINEAR, bandwidths=(1 / 2, 1 / 8)),
+    "pareto-constant": lambda: manul.agents.ParetoGreedy(policies=CONSTANT, bandwidths=(1 / 2, 1 / 8)),
     "mapped-crosses": lambda: manul.Mapped(agent=AGENTS["cats"](), features=manul.maps.Crosses()),
     "mapped-fourier": lambda: manul.Mapped(agent=AGENTS["adaptive"](), features=manul.maps.Fourier(count=4)),
 }
@@ -62,7 +62,7 @@ def learned(agent, contexts):
 
 def _tree_policy():
     log = manul.simulate(AGENTS["cats"](), manul.worlds.linear(rounds=200, width=3)).log
-    return manul.train_tree(log, leaves=8, bandwidth=1 / 8)
+    return manul.policies.train_tree(log, leaves=8, bandwidth=1 / 8)
 
 
 def _columns():

@@ -76,7 +76,7 @@ def test_the_agent_is_saved_and_loaded(tmp_path):
 
 
 def test_the_agent_is_a_candidate_of_optimize(log):
-    best = manul.optimize(log, grid=manul.Grid(bandwidths=[1 / 4], leaves=[4], others=["best-point"]))
+    best = manul.optimize(log, grid=manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4], others=["best-point"]))
     assert [row.candidate for row in best.table] == ["Cats", "best-point"]
     assert best.table.rows[1].bandwidth == 1 / 32
 
@@ -119,6 +119,7 @@ def test_a_loop_of_the_service_has_the_agent_and_survives_a_restart(tmp_path):
     assert after["decisions"] == before["decisions"] == after["learned"] == 20
 
 
+@pytest.mark.whole
 def test_a_field_of_the_answer_is_added_in_one_place(tmp_path):
     service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLE.with_name("answer_example.py")))
     service.ask("POST", "/v1/loops", LOOP | {"agent": "auto"})
@@ -158,6 +159,7 @@ def test_the_interval_is_computed_and_needs_its_bound(log):
         manul.evaluate(lambda _: 0.5, without_floors, interval="hoeffding", bandwidth=1 / 4)
 
 
+@pytest.mark.whole
 def test_the_interval_is_computed_from_the_command_line(log, tmp_path):
     log.write(tmp_path / "run.parquet")
     manul.Cats(leaves=4, bandwidth=1 / 4).save(tmp_path / "policy.manul")
@@ -183,11 +185,11 @@ def test_the_format_is_converted(log, tmp_path):
 @pytest.mark.parametrize(
     ("register", "name"),
     [
-        (lambda name: manul.register_agent(name)(best_point), "cats"),
-        (lambda name: manul.register_estimator(name)(best_point), "dr"),
-        (lambda name: manul.register_interval(name)(best_point), "normal"),
-        (lambda name: manul.register_format(name, read=best_point, writer=best_point), ".csv"),
-        (lambda name: manul.register_store(name, best_point), "postgresql"),
+        (lambda name: manul.register.agent(name)(best_point), "cats"),
+        (lambda name: manul.register.estimator(name)(best_point), "dr"),
+        (lambda name: manul.register.interval(name)(best_point), "normal"),
+        (lambda name: manul.register.format(name, read=best_point, writer=best_point), ".csv"),
+        (lambda name: manul.register.store(name, best_point), "postgresql"),
     ],
 )
 def test_a_name_that_is_taken_is_an_error(register, name):

@@ -8,8 +8,10 @@ import manul
 AGENTS = [
     manul.Auto(seed=3),
     manul.Cats(leaves=8, bandwidth=1 / 8, seed=3),
-    manul.SmoothedGreedy(policies=manul.policies.Finite([lambda _: 0.2, lambda _: 0.7]), bandwidth=1 / 8, seed=3),
-    manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 8, seed=3),
+    manul.agents.SmoothedGreedy(
+        policies=manul.policies.Finite([lambda _: 0.2, lambda _: 0.7]), bandwidth=1 / 8, seed=3
+    ),
+    manul.agents.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 8, seed=3),
 ]
 
 

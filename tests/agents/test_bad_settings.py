@@ -101,7 +101,7 @@ def test_targets_outside_the_actions_are_refused():
 def test_one_agent_cannot_run_twice_at_once():
     agent = manul.Cats(leaves=8, bandwidth=0.125)
     with pytest.raises(ParameterError, match="agents must be different objects"):
-        manul.simulate_many([agent, agent], manul.worlds.linear(rounds=10))
+        manul.worlds.simulate_many([agent, agent], manul.worlds.linear(rounds=10))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_contexts_that_mean_nothing_cost_little():
 def test_auto_needs_less_than_the_best_fixed_tree():
     world = manul.worlds.linear(rounds=10_000, seed=5)
     agents = [manul.Auto(seed=1), manul.Cats(leaves=256, bandwidth=1 / 32, seed=1)]
-    auto, cats = manul.simulate_many(agents, world)
+    auto, cats = manul.worlds.simulate_many(agents, world)
     assert auto.mean_loss < 0.75 * cats.mean_loss
 
 

@@ -77,7 +77,7 @@ def make_agents():
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_thread_count_changes_nothing(threads):
     alone = [manul.simulate(agent, WORLD).log.actions for agent in make_agents()]
-    together = [run.log.actions for run in manul.simulate_many(make_agents(), WORLD, threads=threads)]
+    together = [run.log.actions for run in manul.worlds.simulate_many(make_agents(), WORLD, threads=threads)]
     assert all(np.array_equal(*pair) for pair in zip(alone, together, strict=True))
 
 

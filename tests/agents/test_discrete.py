@@ -8,7 +8,7 @@ import pytest
 import manul
 from manul.errors import InputError, ParameterError
 
-KINDS = [manul.DiscreteTree, manul.DiscreteLinear]
+KINDS = [manul.agents.DiscreteTree, manul.agents.DiscreteLinear]
 
 
 @pytest.mark.parametrize("make", KINDS)

@@ -18,7 +18,7 @@ def cats(**settings):
 
 
 def constant():
-    return manul.SmoothedGreedy(policies=manul.policies.Constant(), bandwidth=H, epsilon=FADING, seed=4)
+    return manul.agents.SmoothedGreedy(policies=manul.policies.Constant(), bandwidth=H, epsilon=FADING, seed=4)
 
 
 AGENTS = {
@@ -26,10 +26,12 @@ AGENTS = {
     "cats": cats,
     "paper": lambda: manul.Cats.paper(leaves=16, bandwidth=H, epsilon=FADING, seed=4),
     "adaptive": lambda: manul.AdaptiveCats(leaves=16, bandwidths=(1 / 4, 1 / 8), epsilon=FADING, seed=4),
-    "discrete": lambda: manul.DiscreteTree(leaves=16, epsilon=FADING, seed=4),
-    "linear": lambda: manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=H, epsilon=FADING, seed=4),
+    "discrete": lambda: manul.agents.DiscreteTree(leaves=16, epsilon=FADING, seed=4),
+    "linear": lambda: manul.agents.SmoothedGreedy(
+        policies=manul.policies.Linear(), bandwidth=H, epsilon=FADING, seed=4
+    ),
     "constant": constant,
-    "pareto": lambda: manul.ParetoGreedy(policies=manul.policies.Constant(), epsilon=FADING, seed=4),
+    "pareto": lambda: manul.agents.ParetoGreedy(policies=manul.policies.Constant(), epsilon=FADING, seed=4),
     "mapped": lambda: manul.Mapped(agent=cats(), features=manul.maps.Crosses()),
 }
 every_agent = pytest.mark.parametrize("make", AGENTS.values(), ids=AGENTS)
@@ -105,7 +107,7 @@ def test_an_agent_that_is_saved_in_mid_schedule_goes_on_like_the_other(make):
 
 def test_a_replay_counts_its_rounds():
     log = manul.simulate(cats(), WORLD).log
-    best = manul.optimize(log, grid=manul.Grid(bandwidths=[H], leaves=[16]), epsilon=FADING, penalty=1)
+    best = manul.optimize(log, grid=manul.offpolicy.Grid(bandwidths=[H], leaves=[16]), epsilon=FADING, penalty=1)
     assert best.policy.current_epsilon == FADING.at(ROUNDS)
 
 

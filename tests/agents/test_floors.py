@@ -16,7 +16,7 @@ SETTINGS = {
     "greedy": {"bandwidth": 2.0},
 }
 MAKERS = {"cats": manul.Cats, "cats-whole-range": manul.Cats, "auto": manul.Auto, "auto-nearby": manul.Auto}
-MAKERS |= {"discrete": manul.DiscreteTree, "greedy": manul.SmoothedGreedy}
+MAKERS |= {"discrete": manul.agents.DiscreteTree, "greedy": manul.agents.SmoothedGreedy}
 
 
 def make(kind, **more):

@@ -42,22 +42,24 @@ from manul.utils import model_files
 )
 def test_setting_is_refused(setting, sentence):
     with pytest.raises(ParameterError, match=re.escape(sentence)):
-        manul.ParetoGreedy(**{"policies": Constant(), **setting})
+        manul.agents.ParetoGreedy(**{"policies": Constant(), **setting})
 
 
 def test_the_default_bandwidths_are_geometric():
-    agent = manul.ParetoGreedy(policies=Linear(), actions=(0.0, 32.0))
+    agent = manul.agents.ParetoGreedy(policies=Linear(), actions=(0.0, 32.0))
     assert agent.bandwidths == (16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
 
 
 def test_the_papers_grid_is_in_shares_of_the_range():
-    agent = manul.ParetoGreedy(policies=Linear(), actions=(0.0, 10.0), bandwidths=theory.BandwidthGrid(horizon=2))
+    agent = manul.agents.ParetoGreedy(
+        policies=Linear(), actions=(0.0, 10.0), bandwidths=theory.BandwidthGrid(horizon=2)
+    )
     assert (agent.bandwidths[0], agent.bandwidths[-1], len(agent.bandwidths)) == (2.5, 10.0, 13)
 
 
 def test_learners_without_an_estimate_are_paid_before_they_learn(rng):
-    agent = manul.ParetoGreedy(policies=Linear(), bandwidths=(1 / 4, 1 / 16), epsilon=0.2)
-    alone = [manul.SmoothedGreedy(policies=Linear(), bandwidth=h, epsilon=0.0) for h in agent.bandwidths]
+    agent = manul.agents.ParetoGreedy(policies=Linear(), bandwidths=(1 / 4, 1 / 16), epsilon=0.2)
+    alone = [manul.agents.SmoothedGreedy(policies=Linear(), bandwidth=h, epsilon=0.0) for h in agent.bandwidths]
     paid = np.zeros(2)
     for context in rng.standard_normal((200, 2)):
         decision = agent.decide(context)
@@ -69,7 +71,7 @@ def test_learners_without_an_estimate_are_paid_before_they_learn(rng):
 
 
 def test_rounds_after_the_horizon_are_played():
-    agent = manul.ParetoGreedy(policies=Constant(choices=9), horizon=3)
+    agent = manul.agents.ParetoGreedy(policies=Constant(choices=9), horizon=3)
     for _ in range(5):
         agent.learn(None, agent.decide(None), 0.5)
     assert agent.decisions == 5
@@ -78,8 +80,8 @@ def test_rounds_after_the_horizon_are_played():
 @pytest.mark.parametrize(
     "agent",
     [
-        manul.SmoothedGreedy(policies=Linear(rate=0.02), bandwidth=2.5, actions=(0, 32), losses=(-1, 1), seed=9),
-        manul.ParetoGreedy(policies=Constant(choices=33), bandwidths=(0.1, 1.0), horizon=50, constant=2.0),
+        manul.agents.SmoothedGreedy(policies=Linear(rate=0.02), bandwidth=2.5, actions=(0, 32), losses=(-1, 1), seed=9),
+        manul.agents.ParetoGreedy(policies=Constant(choices=33), bandwidths=(0.1, 1.0), horizon=50, constant=2.0),
     ],
 )
 def test_settings_come_back(tmp_path, agent):
@@ -88,7 +90,7 @@ def test_settings_come_back(tmp_path, agent):
 
 
 def test_arrays_that_do_not_fit_the_settings_are_refused(tmp_path):
-    agent = manul.ParetoGreedy(policies=Constant(choices=33), bandwidths=(0.1, 1.0))
+    agent = manul.agents.ParetoGreedy(policies=Constant(choices=33), bandwidths=(0.1, 1.0))
     agent.decide(None)
     kind, parameters, arrays = _saved(agent, tmp_path / "agent.manul")
     model_files.write(tmp_path / "agent.manul", kind, {**parameters, "bandwidths": [0.1]}, arrays)

@@ -10,8 +10,8 @@ AGENTS = {
     "Cats": lambda **settings: manul.Cats(leaves=64, bandwidth=1 / 32, **settings),
     "Cats.paper": lambda **settings: manul.Cats.paper(leaves=64, bandwidth=1 / 32, **settings),
     "AdaptiveCats": lambda **settings: manul.AdaptiveCats(leaves=64, bandwidths=[1 / 16, 1 / 32], **settings),
-    "DiscreteTree": lambda **settings: manul.DiscreteTree(leaves=16, **settings),
-    "DiscreteLinear": lambda **settings: manul.DiscreteLinear(leaves=16, **settings),
+    "DiscreteTree": lambda **settings: manul.agents.DiscreteTree(leaves=16, **settings),
+    "DiscreteLinear": lambda **settings: manul.agents.DiscreteLinear(leaves=16, **settings),
 }
 
 

@@ -10,8 +10,8 @@ KNOBS = {"price": (10, 50), "template": manul.Choice(["a", "b"])}
 AGENTS = {
     "auto": lambda: manul.Auto(seed=1),
     "cats": lambda: manul.Cats(leaves=8, bandwidth=1 / 8),
-    "greedy": lambda: manul.SmoothedGreedy(policies=manul.policies.Constant(), bandwidth=1 / 8),
-    "discrete": lambda: manul.DiscreteTree(leaves=4),
+    "greedy": lambda: manul.agents.SmoothedGreedy(policies=manul.policies.Constant(), bandwidth=1 / 8),
+    "discrete": lambda: manul.agents.DiscreteTree(leaves=4),
     "knobs": lambda: manul.Auto(actions=KNOBS),
     "mapped": lambda: manul.Mapped(agent=manul.Auto(), features=manul.maps.Crosses()),
 }
@@ -58,7 +58,7 @@ def test_two_agents_may_learn_one_decision():
 
 
 def test_equal_decisions_and_those_of_a_log_are_no_repetition():
-    agent = manul.DiscreteTree(leaves=2, epsilon=0.0)
+    agent = manul.agents.DiscreteTree(leaves=2, epsilon=0.0)
     for _ in range(5):
         agent.learn([1.0], agent.decide([1.0]), 0.5)
     own = manul.Decision(0.5, 2.0)

@@ -162,3 +162,12 @@ def test_settings_that_cannot_work_are_refused(name, value):
     settings = {"agent": cats(), "features": manul.maps.Crosses(), name: value}
     with pytest.raises(ParameterError, match=f"^{name} must "):
         manul.Mapped(**settings)
+
+
+def test_decisions_of_numbers_are_the_same_alone_and_together():
+    agent, rows = mapped(manul.maps.Crosses()), np.random.default_rng(1).normal(size=(20, 3))
+    taught(agent, rows)
+    together = agent.decide_many_again(np.arange(20), rows)
+    alone = [agent.decide_again(number, row) for number, row in enumerate(rows)]
+    assert [each.action for each in alone] == together.actions.tolist()
+    assert [each.density for each in alone] == together.densities.tolist()

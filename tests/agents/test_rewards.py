@@ -16,10 +16,12 @@ MAKERS = {
     "cats": lambda **ranges: manul.Cats(leaves=16, bandwidth=1 / 8, **ranges),
     "paper": lambda **ranges: manul.Cats.paper(leaves=16, bandwidth=1 / 8, **ranges),
     "adaptive": lambda **ranges: manul.AdaptiveCats(leaves=16, **ranges),
-    "discrete tree": lambda **ranges: manul.DiscreteTree(leaves=16, **ranges),
-    "discrete linear": lambda **ranges: manul.DiscreteLinear(leaves=16, **ranges),
-    "smoothed": lambda **ranges: manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 8, **ranges),
-    "constants": lambda **ranges: manul.ParetoGreedy(policies=manul.policies.Constant(), **ranges),
+    "discrete tree": lambda **ranges: manul.agents.DiscreteTree(leaves=16, **ranges),
+    "discrete linear": lambda **ranges: manul.agents.DiscreteLinear(leaves=16, **ranges),
+    "smoothed": lambda **ranges: manul.agents.SmoothedGreedy(
+        policies=manul.policies.Linear(), bandwidth=1 / 8, **ranges
+    ),
+    "constants": lambda **ranges: manul.agents.ParetoGreedy(policies=manul.policies.Constant(), **ranges),
     "mapped": lambda **ranges: manul.Mapped(agent=manul.Auto(**ranges), features=manul.maps.Crosses()),
 }
 CONTEXTS = np.random.default_rng(0).standard_normal((60, 2)).astype(np.float32)

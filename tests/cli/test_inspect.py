@@ -160,7 +160,7 @@ def test_mapped_features_have_the_names_of_their_map(tmp_path):
 
 
 def test_a_linear_policy_shows_its_weights(tmp_path):
-    agent = manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 16)
+    agent = manul.agents.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 16)
     contexts = np.random.default_rng(0).uniform(-1, 1, (10_000, 2))
     manul.simulate(agent, manul.worlds.Regression(contexts, 0.5 - 0.3 * contexts[:, 1]))
     strongest = read(saved(agent, tmp_path / "linear.manul"))["features"][0]

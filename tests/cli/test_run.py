@@ -83,7 +83,7 @@ def test_the_log_keeps_the_fields_and_the_ranges(houses, tmp_path):
 def test_the_log_optimises_and_evaluates(houses, tmp_path):
     manul_run(houses, "--target", "rent", "--epsilon", "1/2", "--log", tmp_path / "run.parquet")
     train, held_out = manul.Log.read(tmp_path / "run.parquet").split(0.5)
-    best = manul.optimize(train, grid=manul.Grid(bandwidths=[1 / 8], leaves=[16]))
+    best = manul.optimize(train, grid=manul.offpolicy.Grid(bandwidths=[1 / 8], leaves=[16]))
     estimate = manul.evaluate(best.policy, held_out)
     assert best.policy.actions == (100, 350)
     assert estimate.low < estimate.value < estimate.high

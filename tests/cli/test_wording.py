@@ -32,7 +32,7 @@ MISTAKES = {
     "check undensed.csv": "Estimate it with manul convert --estimate-density.",
     "check bad.csv": "Fix the row, or skip invalid rows with manul convert --skip-bad.",
     "check knobs.csv": "Declare them with manul convert --knobs JSON.",
-    "evaluate policy.manul losses.csv": "Train it on named contexts.",
+    "evaluate policy.manul losses.csv": "Declare the range with --losses LOW HIGH.",
     "evaluate policy.manul bad.csv": "Fix the row, or skip invalid rows with manul convert --skip-bad.",
     "evaluate policy.manul losses.csv --level 2": "--level must be in (0, 1), got 2.0. Try 0.95.",
     "optimize losses.csv": "Declare the range with --losses LOW HIGH.",
@@ -85,5 +85,6 @@ def test_every_range_that_a_sentence_asks_for_is_an_option_on_the_command_line()
 
 def test_every_option_in_a_phrase_exists():
     commands = [main.get_command(None, name) for name in ("check", "optimize", "convert")]
+    commands.append(main.get_command(None, "rollout").commands["start"])
     known = {name for command in commands for param in command.params for name in param.opts}
     assert {word for phrase in PHRASES.values() for word in re.findall(r"--[a-z-]+", phrase)} <= known

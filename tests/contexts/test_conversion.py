@@ -24,7 +24,7 @@ AGENTS = {
     "Cats.paper": lambda: manul.Cats.paper(leaves=16, bandwidth=1 / 16),
     "Auto": manul.Auto,
     "AdaptiveCats": lambda: manul.AdaptiveCats(leaves=16),
-    "DiscreteLinear": lambda: manul.DiscreteLinear(leaves=16),
+    "DiscreteLinear": lambda: manul.agents.DiscreteLinear(leaves=16),
 }
 
 

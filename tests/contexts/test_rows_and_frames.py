@@ -31,7 +31,7 @@ AGENTS = {
     "cats": lambda: manul.Cats(leaves=16, bandwidth=1 / 16, seed=3),
     "auto": lambda: manul.Auto(seed=3),
     "knobs": lambda: manul.Auto(actions=KNOBS, seed=3),
-    "discrete": lambda: manul.DiscreteLinear(leaves=16, seed=3),
+    "discrete": lambda: manul.agents.DiscreteLinear(leaves=16, seed=3),
     "adaptive": lambda: manul.AdaptiveCats(leaves=16, seed=3),
 }
 

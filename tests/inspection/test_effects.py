@@ -24,7 +24,7 @@ class Formula:
         self.function = function
 
     def distribution(self, context, within=None):
-        return manul.Atoms(np.array([float(self.function(context))]), np.ones(1), 1.0)
+        return manul.policies.Atoms(np.array([float(self.function(context))]), np.ones(1), 1.0)
 
 
 def independent(seed):
@@ -53,7 +53,7 @@ CASES = (
 AGENTS = {
     "auto": lambda seed: manul.Auto(seed=seed),
     "cats": lambda seed: manul.Cats(leaves=64, bandwidth=1 / 32, seed=seed),
-    "linear": lambda seed: manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 16, seed=seed),
+    "linear": lambda seed: manul.agents.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 16, seed=seed),
 }
 
 
@@ -173,7 +173,9 @@ class ByField(Formula):
     """A policy of the field height, if the context has one."""
 
     def distribution(self, context, within=None):
-        return super().distribution(context) if "height" in context else manul.Atoms(np.zeros(1), np.ones(1), 1.0)
+        return (
+            super().distribution(context) if "height" in context else manul.policies.Atoms(np.zeros(1), np.ones(1), 1.0)
+        )
 
 
 def test_tables_of_every_kind_have_the_same_effects():

@@ -3,7 +3,7 @@
 import pytest
 
 from manul.actions.kinds import KINDS
-from tests.laws.log_span import LogSpan
+from tests.laws.spaces import LogSpan
 
 KINDS.remove("log")  # the laws register it again, so that other tests do not meet it
 

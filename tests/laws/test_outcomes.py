@@ -29,7 +29,7 @@ MAKERS |= {
     "several knobs": lambda **outcome: manul.Auto(actions=KNOBS, **outcome),
     "mapped": lambda **outcome: manul.Mapped(agent=manul.Auto(**outcome), features=manul.maps.Crosses()),
     "rollout": lambda **outcome: manul.Rollout(manul.Auto(**outcome), baseline=0.5, steps=(0.5,), budget=1e9),
-    "pareto": lambda **outcome: manul.ParetoGreedy(policies=manul.policies.Constant(choices=9), **outcome),
+    "pareto": lambda **outcome: manul.agents.ParetoGreedy(policies=manul.policies.Constant(choices=9), **outcome),
 }
 
 

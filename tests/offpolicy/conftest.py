@@ -13,4 +13,4 @@ def log():
 
 @pytest.fixture(scope="package")
 def grid():
-    return manul.Grid(bandwidths=[1 / 4, 1 / 8, 1 / 32], leaves=[8, 64])
+    return manul.offpolicy.Grid(bandwidths=[1 / 4, 1 / 8, 1 / 32], leaves=[8, 64])

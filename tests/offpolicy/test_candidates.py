@@ -12,7 +12,7 @@ from manul.errors import InputError, ParameterError
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.optimization import checkpoint
 
-SMALL = manul.Grid(bandwidths=[1 / 16], leaves=[16, 64])
+SMALL = manul.offpolicy.Grid(bandwidths=[1 / 16], leaves=[16, 64])
 
 
 def outcome(best):
@@ -75,7 +75,7 @@ def test_one_small_density_changes_nothing(log):
 
 
 def test_the_measured_penalty_is_that_of_clipped_weights(log):
-    row = manul.optimize(log, grid=manul.Grid(cells=[(1 / 8, 16)])).chosen
+    row = manul.optimize(log, grid=manul.offpolicy.Grid(cells=[(1 / 8, 16)])).chosen
     agent, weights = manul.Cats(leaves=16, bandwidth=1 / 8, epsilon=0), []
     for context, action, density, loss in zip(log.contexts, log.actions, log.densities, log.losses, strict=True):
         weights.append(min(agent.distribution(context).density(action) / density, np.sqrt(3000)))
@@ -87,7 +87,7 @@ def test_the_measured_penalty_is_that_of_clipped_weights(log):
 
 
 def test_auto_may_be_one_of_the_agents_of_a_grid(log):
-    best = manul.optimize(log.rows(slice(500)), grid=manul.Grid(others=["auto"]))
+    best = manul.optimize(log.rows(slice(500)), grid=manul.offpolicy.Grid(others=["auto"]))
     assert best.bandwidth is None
     assert isinstance(best.policy, manul.Auto)
 

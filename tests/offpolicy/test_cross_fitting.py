@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.actions.space import ActionSpace
 from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings, Position, Schedule
@@ -19,12 +20,12 @@ def small_windows(monkeypatch):
 
 @pytest.fixture
 def settings(log):
-    return CriticSettings(total=len(log), actions=(0.0, 1.0), losses=(0.0, 1.0), seed=3)
+    return CriticSettings(total=len(log), space=ActionSpace((0.0, 1.0)), losses=(0.0, 1.0), seed=3)
 
 
 def trained(log, settings, fold=1, schedule=SHUFFLED, **options):
     critic = settings.critic()
-    cross_fitting.train(log, [critic], [fold], schedule, settings, **options)
+    cross_fitting.train(Sample.of(log), [critic], [fold], schedule, settings, **options)
     return manul.dumps(critic)
 
 
@@ -47,7 +48,7 @@ def test_the_cuts_of_the_log_change_nothing(log, settings):
 
 def test_every_row_is_learned_once_per_pass(log, settings):
     critic = settings.critic()
-    cross_fitting.train(log, [critic], [None], SHUFFLED, settings)
+    cross_fitting.train(Sample.of(log), [critic], [None], SHUFFLED, settings)
     assert critic.report().rounds == 2 * len(log)
 
 
@@ -61,9 +62,9 @@ def test_training_goes_on_at_any_position(log, settings, stop):
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        cross_fitting.train(log, [critic], [1], SHUFFLED, settings, learned=learned)
+        cross_fitting.train(Sample.of(log), [critic], [1], SHUFFLED, settings, learned=learned)
     resumed = manul.loads(manul.dumps(critic))
-    cross_fitting.train(log, [resumed], [1], SHUFFLED, settings, start=positions[-1])
+    cross_fitting.train(Sample.of(log), [resumed], [1], SHUFFLED, settings, start=positions[-1])
     assert manul.dumps(resumed) == trained(log, settings)
 
 
@@ -75,8 +76,8 @@ def test_named_fields_are_learned_by_name(settings):
     kinds = np.array(["left", "right"] * 300)
     actions = np.random.default_rng(0).random(600)
     columns = {"kind": kinds, "action": actions, "density": np.ones(600), "loss": abs(actions - (kinds == "right"))}
-    settings = CriticSettings(total=600, actions=(0.0, 1.0), losses=(0.0, 1.0), seed=0)
+    settings = CriticSettings(total=600, space=ActionSpace((0.0, 1.0)), losses=(0.0, 1.0), seed=0)
     critic = settings.critic()
-    cross_fitting.train(manul.Log.from_table(columns), [critic], [None], SHUFFLED, settings)
+    cross_fitting.train(Sample.of(manul.Log.from_table(columns)), [critic], [None], SHUFFLED, settings)
     assert critic.best({"kind": "left"}) < 0.3
     assert critic.best({"kind": "right"}) > 0.7

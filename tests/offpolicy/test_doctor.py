@@ -45,7 +45,7 @@ def test_a_clean_log_of_narrowed_rounds_passes():
 
 
 def test_a_clean_log_of_discrete_actions_passes():
-    agent = manul.DiscreteTree(leaves=8, epsilon=0.1)
+    agent = manul.agents.DiscreteTree(leaves=8, epsilon=0.1)
     assert doctor(manul.simulate(agent, manul.worlds.linear(rounds=20_000)).log) == []
 
 

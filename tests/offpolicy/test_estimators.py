@@ -217,7 +217,7 @@ def test_narrowed_rows_are_weighed_in_their_own_range(rng):
 
 @pytest.mark.parametrize("within", [None, (0.2, 0.9)])
 def test_a_tree_of_classifiers_is_weighed_as_it_plays(log, rng, within):
-    policy = manul.train_tree(log, leaves=8, bandwidth=1 / 8)
+    policy = manul.policies.train_tree(log, leaves=8, bandwidth=1 / 8)
     actions, contexts = rng.random(60), log.contexts[:60]
     pairs = None if within is None else np.tile(within, (60, 1))
     played = [policy.distribution(context, within) for context in contexts]
@@ -268,7 +268,7 @@ def test_an_estimate_draws_itself(policy, log):
     ("settings", "sentence"),
     [
         ({"estimator": "switch"}, "estimator must be one of dm, dr, ips, snips, got 'switch'"),
-        ({"interval": "t"}, "interval must be 'empirical-likelihood', "),
+        ({"interval": "t"}, "interval must be one of bernstein, bootstrap, "),
         ({"estimator": "dr", "interval": "sequence"}, "interval must be 'bootstrap' or 'normal', got"),
         ({"level": 1.0}, r"level must be in \(0, 1\)"),
         ({"bandwidth": 0.1}, "bandwidth applies only to functions"),

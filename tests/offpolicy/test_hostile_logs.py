@@ -6,7 +6,7 @@ import pytest
 import manul
 from manul.errors import FileError, InputError, ParameterError
 
-SMALL = {"candidates": ["auto", "cats"], "grid": manul.Grid(bandwidths=[1 / 8], leaves=[8])}
+SMALL = {"candidates": ["auto", "cats"], "grid": manul.offpolicy.Grid(bandwidths=[1 / 8], leaves=[8])}
 
 
 def uniform_log(rows=600, *, scale=1.0, **columns):

@@ -26,7 +26,7 @@ def log():
 
 @pytest.fixture(scope="module")
 def best(log):
-    return manul.optimize(log.split(0.75)[0], grid=manul.Grid(bandwidths=[1 / 16], leaves=[32]), penalty=1)
+    return manul.optimize(log.split(0.75)[0], grid=manul.offpolicy.Grid(bandwidths=[1 / 16], leaves=[32]), penalty=1)
 
 
 def test_the_ranges_are_those_of_the_log(best):
@@ -35,13 +35,13 @@ def test_the_ranges_are_those_of_the_log(best):
 
 def test_ranges_that_are_given_go_before_those_of_the_log(log):
     best = manul.optimize(
-        log, grid=manul.Grid(bandwidths=[1 / 4], leaves=[4]), actions=(-1, 33), losses=(0, 2), penalty=1
+        log, grid=manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4]), actions=(-1, 33), losses=(0, 2), penalty=1
     )
     assert (best.policy.actions, best.policy.outcome.losses) == ((-1, 33), (0, 2))
 
 
 def test_batches_say_their_ranges_too(log):
-    grid = manul.Grid(bandwidths=[1 / 4], leaves=[4])
+    grid = manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4])
     from_batches = manul.optimize([log.rows(slice(at, at + 1000)) for at in range(0, 4000, 1000)], grid=grid, penalty=1)
     assert from_batches.policy.actions == (0, 32)
     assert len(from_batches.table) == 1
@@ -50,7 +50,9 @@ def test_batches_say_their_ranges_too(log):
 def test_a_log_without_ranges_has_the_usual_ones():
     log = manul.simulate(manul.Cats(leaves=4, bandwidth=1 / 4), manul.worlds.linear(rounds=100)).log
     bare = manul.Log(log.contexts, log.actions, log.densities, log.losses)
-    assert manul.optimize(bare, grid=manul.Grid(bandwidths=[1 / 4], leaves=[4]), penalty=1).policy.actions == (0, 1)
+    assert manul.optimize(
+        bare, grid=manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4]), penalty=1
+    ).policy.actions == (0, 1)
 
 
 def test_the_policy_knows_the_cities_by_name(best):
@@ -107,7 +109,7 @@ def test_the_doctor_looks_at_names_too(log):
 
 def test_policies_and_estimates_do_not_depend_on_the_batches(log):
     halves = log.rows(np.argsort(log.fields["city"] == "Rome", kind="stable"))
-    grid = manul.Grid(bandwidths=[1 / 16], leaves=[32])
+    grid = manul.offpolicy.Grid(bandwidths=[1 / 16], leaves=[32])
     results = []
     for count in (1, 7, 4000):
         edges = np.linspace(0, 4000, count + 1).astype(int)

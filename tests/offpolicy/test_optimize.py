@@ -18,11 +18,11 @@ def state(policy):
 
 
 def line(**settings):
-    return manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 16, **settings)
+    return manul.agents.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1 / 16, **settings)
 
 
 def constant(**settings):
-    return manul.SmoothedGreedy(policies=manul.policies.Constant(choices=33), bandwidth=1 / 16, **settings)
+    return manul.agents.SmoothedGreedy(policies=manul.policies.Constant(choices=33), bandwidth=1 / 16, **settings)
 
 
 def test_the_chosen_row_has_the_lowest_objective(log, grid):
@@ -33,7 +33,7 @@ def test_the_chosen_row_has_the_lowest_objective(log, grid):
 
 @pytest.mark.parametrize("rule", ["path", "paper"])
 def test_the_estimate_is_what_asking_before_learning_gives(log, rule):
-    best = manul.optimize(log, grid=manul.Grid(cells=[(1 / 8, 16)]), rule=rule, penalty=1)
+    best = manul.optimize(log, grid=manul.offpolicy.Grid(cells=[(1 / 8, 16)]), rule=rule, penalty=1)
     agent = (manul.Cats if rule == "path" else manul.Cats.paper)(leaves=16, bandwidth=1 / 8, epsilon=0)
     total = 0.0
     for context, action, density, loss in zip(log.contexts, log.actions, log.densities, log.losses, strict=True):
@@ -49,7 +49,7 @@ def test_a_route_that_is_not_followed_to_its_end_costs_nothing(log, leaves, band
     few = log.rows(slice(600))
     lows, highs = few.actions * rng.uniform(0, 0.5, 600), 1 - (1 - few.actions) * rng.uniform(0, 0.5, 600)
     few = manul.Log(few.contexts, few.actions, few.densities, few.losses, lows, highs)
-    best = manul.optimize(few, grid=manul.Grid(cells=[(bandwidth, leaves)]), rule="margin", penalty=1)
+    best = manul.optimize(few, grid=manul.offpolicy.Grid(cells=[(bandwidth, leaves)]), rule="margin", penalty=1)
     agent = manul.Cats.paper(
         leaves=leaves, bandwidth=bandwidth, epsilon=0, learner=manul.learners.CoinBetting(target="margin")
     )
@@ -74,7 +74,7 @@ def test_threads_and_batches_change_nothing(log, grid, tmp_path, monkeypatch, dr
 
 
 def test_ranges_scale_with_the_actions_and_losses(log):
-    grid = manul.Grid(cells=[(1 / 8, 16)])
+    grid = manul.offpolicy.Grid(cells=[(1 / 8, 16)])
     wide = manul.Log(log.contexts, log.actions * 32 - 8, log.densities / 32, log.losses * 4 - 1)
     ours, theirs = (
         manul.optimize(log, grid=grid, penalty=1),
@@ -86,7 +86,7 @@ def test_ranges_scale_with_the_actions_and_losses(log):
 
 
 def test_other_candidates_compete_with_trees(log):
-    grid = manul.Grid(cells=[(1 / 16, 4)], others={"line": line, "constant": constant})
+    grid = manul.offpolicy.Grid(cells=[(1 / 16, 4)], others={"line": line, "constant": constant})
     best = manul.optimize(log, grid=grid, penalty=1)
     assert [row.candidate for row in best.table] == ["Cats", "line", "constant"]
     assert [row.leaves for row in best.table] == [4, None, None]
@@ -99,10 +99,10 @@ def test_a_candidate_in_python_pays_as_a_native_one(log):
             return manul.policies.Linear().start(width, actions, bandwidth)
 
     def slow(**settings):
-        return manul.SmoothedGreedy(policies=Python(), bandwidth=1 / 16, **settings)
+        return manul.agents.SmoothedGreedy(policies=Python(), bandwidth=1 / 16, **settings)
 
     native, python = manul.optimize(
-        log.rows(slice(500)), grid=manul.Grid(others={"native": line, "python": slow}), penalty=1
+        log.rows(slice(500)), grid=manul.offpolicy.Grid(others={"native": line, "python": slow}), penalty=1
     ).table
     assert python.estimate == pytest.approx(native.estimate, rel=1e-12)
 
@@ -110,7 +110,7 @@ def test_a_candidate_in_python_pays_as_a_native_one(log):
 def test_ranges_of_the_rounds_are_kept():
     world = manul.worlds.ranges(rounds=300)
     run = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 32, epsilon=0.2), world)
-    best = manul.optimize(run.log, grid=manul.Grid(cells=[(1 / 32, 64)]), penalty=1)
+    best = manul.optimize(run.log, grid=manul.offpolicy.Grid(cells=[(1 / 32, 64)]), penalty=1)
     within = float(run.log.lows[0]), float(run.log.highs[0])
     assert best.policy.distribution(run.log.contexts[0], within).edges[0] >= within[0]
 
@@ -139,7 +139,11 @@ def test_a_plot_has_its_table(log, grid, tmp_path):
         ({"engine": "spark"}, "engine must be 'local' or 'ray', got 'spark'"),
         ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
         (
-            {"grid": manul.Grid(others={"discrete": lambda **each: manul.DiscreteTree(leaves=4, **each)})},
+            {
+                "grid": manul.offpolicy.Grid(
+                    others={"discrete": lambda **each: manul.agents.DiscreteTree(leaves=4, **each)}
+                )
+            },
             "candidates must have a bandwidth above 0",
         ),
     ],
@@ -167,4 +171,4 @@ def test_a_bandwidth_too_wide_for_a_round_is_refused(log):
     narrow = manul.Log(log.contexts, log.actions, log.densities, log.losses, log.actions - 0.1, log.actions + 0.1)
     inside = narrow.rows(np.flatnonzero((log.actions > 0.1) & (log.actions < 0.9)))
     with pytest.raises(InputError, match=r"within must be at least two bandwidths \(.*\) wide"):
-        manul.optimize(inside, grid=manul.Grid(cells=[(1 / 4, 8)]), penalty=1)
+        manul.optimize(inside, grid=manul.offpolicy.Grid(cells=[(1 / 4, 8)]), penalty=1)

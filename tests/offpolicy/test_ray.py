@@ -51,7 +51,7 @@ def test_a_node_that_goes_away_changes_nothing_but_the_time(cluster, tmp_path):
     world = manul.worlds.linear(rounds=400_000, width=20)
     log = manul.simulate(manul.Cats.paper(leaves=4, bandwidth=1 / 4), world).log
     cells = [(bandwidth, leaves) for bandwidth in (1 / 8, 1 / 16, 1 / 32) for leaves in (512, 1024, 2048)]
-    grid = manul.Grid(others={str(cell): partial(spied, tmp_path, *cell) for cell in cells})
+    grid = manul.offpolicy.Grid(others={str(cell): partial(spied, tmp_path, *cell) for cell in cells})
     watcher = threading.Thread(target=remove_once_busy, args=(cluster, tmp_path / cluster.second.node_id))
     watcher.start()
     there = manul.optimize(log, grid=grid, engine="ray")

@@ -73,7 +73,7 @@ def test_another_log_or_grid_is_refused(log, grid, tmp_path):
     with pytest.raises(ParameterError, match="different log: it has 500 rows, but the run had learned from 1000"):
         manul.optimize(log.rows(slice(500)), grid=grid, resume=tmp_path, penalty=1)
     with pytest.raises(ParameterError, match="different settings"):
-        manul.optimize(log, grid=manul.Grid.paper(), resume=tmp_path, penalty=1)
+        manul.optimize(log, grid=manul.offpolicy.Grid.paper(), resume=tmp_path, penalty=1)
 
 
 @pytest.fixture(scope="module")

@@ -125,7 +125,7 @@ def test_the_csv_and_the_json_of_a_comparison_have_rewards(pair, tmp_path):
 
 @pytest.fixture(scope="module")
 def optimized():
-    grid = manul.Grid(bandwidths=[1 / 4, 1 / 8], leaves=[4, 8])
+    grid = manul.offpolicy.Grid(bandwidths=[1 / 4, 1 / 8], leaves=[4, 8])
     return [manul.optimize(log, candidates=["auto", "cats"], grid=grid) for log in logs("numbers", 900)]
 
 
@@ -179,7 +179,7 @@ def test_a_policy_of_rewards_is_that_of_losses_and_keeps_its_rewards(optimized):
 
 
 def test_the_best_of_trees_is_marked_as_the_highest():
-    (_, log), grid = logs("numbers", 600), manul.Grid(bandwidths=[1 / 4], leaves=[4, 8])
+    (_, log), grid = logs("numbers", 600), manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4, 8])
     best = manul.optimize(log, grid=grid, penalty=1)
     (line,) = [line for line in str(best).splitlines() if line.endswith("<- highest")]
     assert numbers(line)[-1] == pytest.approx(-best.chosen.objective, abs=1e-5)
@@ -264,7 +264,7 @@ FUNCTIONS = {
     "doctor": lambda log, **ranges: doctor(log, **ranges),
     "without densities": lambda log, **ranges: str(optimize_without_densities(log.rows(slice(300)), **ranges)),
 }
-GRID = manul.Grid(bandwidths=[1 / 4], leaves=[4])
+GRID = manul.offpolicy.Grid(bandwidths=[1 / 4], leaves=[4])
 
 
 @pytest.fixture(params=FUNCTIONS)

@@ -179,7 +179,7 @@ def test_single_rows_give_the_same_policy(uniform):
     ("settings", "sentence"),
     [
         ({"candidates": "cats"}, "Trees set one knob, but the log has price, days, template. Use candidates='auto'."),
-        ({"grid": manul.Grid.small()}, "Trees set one knob"),
+        ({"grid": manul.offpolicy.Grid.small()}, "Trees set one knob"),
         ({"actions": (0, 1)}, "actions applies to logs with one knob"),
     ],
 )

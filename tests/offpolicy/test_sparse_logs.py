@@ -9,7 +9,7 @@ import manul
 from manul.errors import FileError, InputError
 from manul.logs.log import Log
 
-GRID = manul.Grid(bandwidths=[1 / 8], leaves=[16])
+GRID = manul.offpolicy.Grid(bandwidths=[1 / 8], leaves=[16])
 
 
 @pytest.fixture(scope="module")

@@ -130,21 +130,21 @@ def prices(width, seed):
 
 
 def test_rows_that_cannot_be_told_apart_are_no_evidence():
-    tree = manul.train_tree(prices(0, 1), leaves=4, bandwidth=1 / 8)
+    tree = manul.policies.train_tree(prices(0, 1), leaves=4, bandwidth=1 / 8)
     assert [share(tree, prices(0, seed)) for seed in (1, 2)] == [0, 0]
 
 
 def test_contexts_tell_rows_with_equal_actions_and_losses_apart():
-    tree = manul.train_tree(prices(3, 1), leaves=4, bandwidth=1 / 8)
+    tree = manul.policies.train_tree(prices(3, 1), leaves=4, bandwidth=1 / 8)
     assert tree.trained_on.contexts
     assert [share(tree, prices(3, seed)) for seed in (1, 2)] == [1, 0]
 
 
 def test_trees_and_policies_without_densities_know_their_rows(log):
     small = log.rows(slice(300))
-    tree = manul.train_tree(small, leaves=4, bandwidth=1 / 8)
+    tree = manul.policies.train_tree(small, leaves=4, bandwidth=1 / 8)
     restricted = manul.offpolicy.optimize_without_densities(small).policy
-    cats = manul.optimize(small, grid=manul.Grid(bandwidths=(1 / 4,), leaves=(4,))).policy
+    cats = manul.optimize(small, grid=manul.offpolicy.Grid(bandwidths=(1 / 4,), leaves=(4,))).policy
     assert [share(each, log) for each in (tree, restricted, cats)] == pytest.approx([0.2] * 3)
 
 
@@ -164,6 +164,6 @@ def test_an_agent_that_was_not_trained_on_a_log_has_the_file_that_it_had():
 
 
 def test_a_log_that_can_be_read_once_still_trains_trees(log):
-    grid = manul.Grid(bandwidths=(1 / 4,), leaves=(4,))
+    grid = manul.offpolicy.Grid(bandwidths=(1 / 4,), leaves=(4,))
     best = manul.optimize(iter([log]), candidates=["cats"], grid=grid, penalty=1)
     assert best.policy.trained_on is None

@@ -23,7 +23,7 @@ def examples(log):
 
 @pytest.fixture(scope="module")
 def found(log):
-    return manul.optimize(log, grid=manul.Grid(cells=CELLS), rule="paper", penalty=1)
+    return manul.optimize(log, grid=manul.offpolicy.Grid(cells=CELLS), rule="paper", penalty=1)
 
 
 @pytest.mark.parametrize("number", range(len(CELLS)))
@@ -41,13 +41,13 @@ def test_the_penalty_is_the_papers(found, log):
 
 @pytest.mark.parametrize("constant", [0.0, 1.0, 10.0])
 def test_the_chosen_cell_is_the_papers(log, examples, constant):
-    best = manul.optimize(log, grid=manul.Grid(cells=CELLS), rule="paper", penalty=constant)
+    best = manul.optimize(log, grid=manul.offpolicy.Grid(cells=CELLS), rule="paper", penalty=constant)
     literal = off_policy.CATS_Off(examples, log.densities.min(), CELLS, algorithms.CoinCosts, constant)
     assert (best.bandwidth, best.leaves) == literal
 
 
 def test_the_papers_constant_covers_all_cells(log, found):
-    best = manul.optimize(log, grid=manul.Grid(cells=CELLS), rule="paper", penalty="paper", failure=0.1)
+    best = manul.optimize(log, grid=manul.offpolicy.Grid(cells=CELLS), rule="paper", penalty="paper", failure=0.1)
     constant = 64 * np.log(4 * 400 * len(CELLS) / 0.1)
     row, practical = best.table.rows[0], found.table.rows[0]
     assert row.estimate == practical.estimate
@@ -55,7 +55,7 @@ def test_the_papers_constant_covers_all_cells(log, found):
 
 
 def test_the_drawn_policy_has_learned_the_rounds_before_the_draw(log):
-    grid = manul.Grid(cells=[(1 / 4, 16)])
+    grid = manul.offpolicy.Grid(cells=[(1 / 4, 16)])
     drawn = manul.optimize(log, grid=grid, rule="paper", draw=True, seed=3, penalty=1).policy
     before = max(each for each in _first(draws(3), 30) if each < 400)
     earlier = manul.optimize(log.rows(slice(before)), grid=grid, rule="paper", penalty=1).policy

@@ -31,20 +31,20 @@ def play(agent, rounds):
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
 def test_every_round_is_the_papers(bandwidth, epsilon):
     rounds = make_rounds(100)
-    agent = manul.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=bandwidth, epsilon=epsilon, seed=5)
+    agent = manul.agents.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=bandwidth, epsilon=epsilon, seed=5)
     literal = general_classes.Smoothed_greedy(POLICIES, bandwidth, epsilon, rounds, seed=5)
     assert play(agent, rounds) == [(a, P, loss) for _, a, P, loss in literal]
 
 
 def test_the_estimate_of_the_best_policy_is_the_papers():
     rounds = make_rounds(100)
-    agent = manul.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=0.1, epsilon=0.2)
+    agent = manul.agents.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=0.1, epsilon=0.2)
     past = [(x, *played) for (x, _), played in zip(rounds, play(agent, rounds), strict=True)]
     literal = [general_classes.V_hat(pi, 0.1, past) for pi in POLICIES]
     assert np.array_equal(agent.state()["0.sums"] / len(past), literal)
 
 
 def test_the_best_policy_is_found():
-    agent = manul.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=0.1, epsilon=0.2)
+    agent = manul.agents.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=0.1, epsilon=0.2)
     play(agent, make_rounds(2000))
     assert np.argmin(agent.state()["0.sums"]) == 3

@@ -29,7 +29,7 @@ def literal(H, epsilon, P, rounds):
 @pytest.mark.parametrize("constant", [0.001, 0.02, 1.0])
 def test_every_round_is_the_papers_with_a_practical_constant(constant):
     rounds, H = make_rounds(60), (1 / 64, 1 / 8, 0.3, 1.0)
-    agent = manul.ParetoGreedy(policies=Finite(POLICIES), bandwidths=H, epsilon=0.2, constant=constant, seed=5)
+    agent = manul.agents.ParetoGreedy(policies=Finite(POLICIES), bandwidths=H, epsilon=0.2, constant=constant, seed=5)
     expected = literal(
         H, 0.2, lambda V, t, h: math.sqrt(V * (constant / (t * 0.2 * h))) + constant / (t * 0.2 * h), rounds
     )
@@ -39,19 +39,19 @@ def test_every_round_is_the_papers_with_a_practical_constant(constant):
 
 def test_every_round_is_the_papers_with_its_penalty_and_its_fine_grid():
     rounds, grid = make_rounds(8), theory.BandwidthGrid(horizon=8)
-    agent = manul.ParetoGreedy(policies=Finite(POLICIES), bandwidths=grid, epsilon=0.5, horizon=8, seed=5)
+    agent = manul.agents.ParetoGreedy(policies=Finite(POLICIES), bandwidths=grid, epsilon=0.5, horizon=8, seed=5)
     P = general_classes.P_pareto(T=8, eps=0.5, ln_Pi=math.log(len(POLICIES)), delta=0.05)
     assert play(agent, rounds) == literal(list(grid), 0.5, P, rounds)
 
 
 def test_the_penalty_is_the_papers():
-    agent = manul.ParetoGreedy(policies=Finite(POLICIES), actions=(0.0, 4.0), epsilon=0.5, horizon=1000)
+    agent = manul.agents.ParetoGreedy(policies=Finite(POLICIES), actions=(0.0, 4.0), epsilon=0.5, horizon=1000)
     P = general_classes.P_pareto(T=1000, eps=0.5, ln_Pi=math.log(len(POLICIES)), delta=0.05)
     assert agent._penalty(0.5, 700, 1.0) == pytest.approx(P(0.5, 700, 1 / 4))
 
 
 def test_a_narrow_bandwidth_wins_where_the_loss_is_steep():
-    agent = manul.ParetoGreedy(policies=Finite(POLICIES), bandwidths=(1 / 2, 1 / 16), epsilon=0.2)
+    agent = manul.agents.ParetoGreedy(policies=Finite(POLICIES), bandwidths=(1 / 2, 1 / 16), epsilon=0.2)
     for x, _ in make_rounds(2000):
         decision = agent.decide(x)
         agent.learn(x, decision, min(1.0, 5 * abs(decision.action - np.clip(0.3 + 0.3 * x[0], 0, 1))))

@@ -25,7 +25,7 @@ def played(agent, world):
 def test_discrete_tree_plays_as_the_literal_one(depth, target):
     world = manul.worlds.linear(rounds=ROUNDS, width=9, seed=depth)
     literal = np.array(algorithms.dTree(depth, 0.2, BASES[target], literal_rounds(world), seed=5))
-    agent = manul.DiscreteTree(leaves=2**depth, epsilon=0.2, seed=5, learner=CoinBetting(target=target))
+    agent = manul.agents.DiscreteTree(leaves=2**depth, epsilon=0.2, seed=5, learner=CoinBetting(target=target))
     assert np.array_equal(literal, played(agent, world))
 
 
@@ -34,10 +34,10 @@ def test_discrete_linear_plays_as_the_literal_one(leaves, width):
     world = manul.worlds.linear(rounds=ROUNDS, width=max(width, 1), seed=leaves)
     world = manul.worlds.Regression(world.contexts[:, :width], world.targets)
     literal = np.array(algorithms.dLinear(leaves, 0.2, literal_rounds(world), seed=5))
-    assert np.array_equal(literal, played(manul.DiscreteLinear(leaves=leaves, epsilon=0.2, seed=5), world))
+    assert np.array_equal(literal, played(manul.agents.DiscreteLinear(leaves=leaves, epsilon=0.2, seed=5), world))
 
 
-@pytest.mark.parametrize("make", [manul.DiscreteTree, manul.DiscreteLinear])
+@pytest.mark.parametrize("make", [manul.agents.DiscreteTree, manul.agents.DiscreteLinear])
 def test_a_constant_target_is_found(make):
     world = manul.worlds.Regression(np.zeros((3000, 1)), np.full(3000, 0.75))
     actions = manul.simulate(make(leaves=4), world).log.actions

@@ -68,7 +68,7 @@ def test_training_chooses_as_the_paper_does(power, partition, rng):
     ]
     S = [(algorithms.row(x), c) for x, c in zip(log.contexts, costs, strict=True)]
     twin = algorithms.Train_tree(3, Oracle, power, S, partition=partition)
-    policy = manul.train_tree(log, leaves=8, bandwidth=h, classifier=Threshold(), partition=partition)
+    policy = manul.policies.train_tree(log, leaves=8, bandwidth=h, classifier=Threshold(), partition=partition)
     expected = [twin.root.get_action(x) + 1 / 16 for x, _ in S]
     assert policy.actions_many(log.contexts).tolist() == expected
 
@@ -77,7 +77,7 @@ def test_nodes_get_just_the_papers_examples(rng):
     log, h = uniform_log(rng, 100), 1 / 8
     costs = np.array([[algorithms.Smooth(h, a, (i + 0.5) / 16) for i in range(16)] for a in log.actions])
     costs *= log.losses[:, np.newaxis]
-    policy = manul.train_tree(log, leaves=16, bandwidth=h, classifier=Threshold())
+    policy = manul.policies.train_tree(log, leaves=16, bandwidth=h, classifier=Threshold())
     bottom = policy.nodes.classifiers[16 // 2 + 3]
     differ = costs[:, 6] != costs[:, 7]
     assert bottom.examples_[0] == log.contexts[differ, 0].tolist()
@@ -126,7 +126,9 @@ def test_one_example_trains_the_nodes_that_the_core_trains(rng, monkeypatch):
         log = manul.Log(np.ones((1, 1), np.float32), rng.uniform(*ends, 1), rng.uniform(0.1, 1, 1), np.ones(1))
         core = native(geometry)
         updates = core.trace(log.contexts[0], log.actions[0], log.densities[0], 1.0, *ends)
-        policy = manul.train_tree(log, leaves=geometry.leaves, bandwidth=geometry.bandwidth, actions=ends, jobs=1)
+        policy = manul.policies.train_tree(
+            log, leaves=geometry.leaves, bandwidth=geometry.bandwidth, actions=ends, jobs=1
+        )
         assert np.flatnonzero(policy.nodes.sides == RIGHT).tolist() == sorted(v for v, left, _ in updates if left > 0)
         assert policy.actions_many(log.contexts)[0] == core.window(log.contexts[0], *ends)[0]
 
@@ -135,7 +137,9 @@ def test_rows_whose_costs_are_equal_are_left_out(rng):
     log = uniform_log(rng, 50)
     free = manul.Log(log.contexts, log.actions, log.densities, np.zeros(50))
     with_free = manul.Log(*(np.concatenate(pair) for pair in zip(columns(log), columns(free), strict=True)))
-    one, two = (manul.train_tree(each, leaves=8, bandwidth=1 / 8, classifier=Threshold()) for each in (log, with_free))
+    one, two = (
+        manul.policies.train_tree(each, leaves=8, bandwidth=1 / 8, classifier=Threshold()) for each in (log, with_free)
+    )
     assert one.nodes.sides.tolist() == two.nodes.sides.tolist()
     assert all(one.nodes.classifiers[v].examples_ == two.nodes.classifiers[v].examples_ for v in one.nodes.classifiers)
 
@@ -147,7 +151,7 @@ def columns(log):
 def test_a_node_whose_examples_favour_one_side_always_takes_it(rng):
     contexts = rng.standard_normal((20, 2)).astype(np.float32)
     log = manul.Log(contexts, rng.uniform(0, 0.2, 20), np.ones(20), np.ones(20))
-    policy = manul.train_tree(log, leaves=2, bandwidth=1 / 4)
+    policy = manul.policies.train_tree(log, leaves=2, bandwidth=1 / 4)
     assert policy.nodes.sides[1] == RIGHT
     assert not policy.nodes.classifiers
     assert (policy.actions_many(contexts) == 0.75).all()
@@ -156,7 +160,7 @@ def test_a_node_whose_examples_favour_one_side_always_takes_it(rng):
 @pytest.mark.parametrize(("bandwidth", "action"), [(1 / 16, 0.5 - 1 / 32), (1 / 8, 0.5 - 1 / 32), (1 / 2, 0.5)])
 def test_nodes_without_examples_go_towards_the_middle(bandwidth, action, rng):
     log = manul.Log(np.zeros((9, 1), np.float32), rng.uniform(0, 1, 9), np.ones(9), np.zeros(9))
-    policy = manul.train_tree(log, leaves=16, bandwidth=bandwidth)
+    policy = manul.policies.train_tree(log, leaves=16, bandwidth=bandwidth)
     assert policy.actions_many([[1.0], [-1.0]]).tolist() == [action, action]
 
 
@@ -166,7 +170,7 @@ def test_nodes_right_of_the_middle_go_left_and_the_others_right():
 
 
 def test_forced_nodes_are_not_trained(rng):
-    policy = manul.train_tree(uniform_log(rng, 300), leaves=16, bandwidth=1 / 4)
+    policy = manul.policies.train_tree(uniform_log(rng, 300), leaves=16, bandwidth=1 / 4)
     assert {2, 3, 4, 7, 8, 9, 14, 15}.isdisjoint(policy.nodes.classifiers)
     centres = policy.actions_many(rng.uniform(-2, 2, (200, 1)))
     assert ((centres >= 1 / 4) & (centres <= 3 / 4)).all()
@@ -174,7 +178,7 @@ def test_forced_nodes_are_not_trained(rng):
 
 def test_parallel_training_equals_serial_training_to_the_byte(rng):
     log = uniform_log(rng, 600, width=3)
-    one, two = (manul.train_tree(log, leaves=32, bandwidth=1 / 16, jobs=jobs).nodes for jobs in (1, 4))
+    one, two = (manul.policies.train_tree(log, leaves=32, bandwidth=1 / 16, jobs=jobs).nodes for jobs in (1, 4))
     assert one.sides.tobytes() == two.sides.tobytes()
     assert one.classifiers.keys() == two.classifiers.keys()
     for node, classifier in one.classifiers.items():
@@ -183,7 +187,7 @@ def test_parallel_training_equals_serial_training_to_the_byte(rng):
 
 @pytest.mark.parametrize("narrowed", [False, True])
 def test_many_actions_are_the_single_ones(narrowed, rng):
-    policy = manul.train_tree(uniform_log(rng, 600, width=3), leaves=32, bandwidth=1 / 16)
+    policy = manul.policies.train_tree(uniform_log(rng, 600, width=3), leaves=32, bandwidth=1 / 16)
     contexts, lows = rng.uniform(-2, 2, (100, 3)), rng.uniform(0, 0.5, 100)
     ranges = np.stack([lows, lows + rng.uniform(0.13, 0.5, 100)], axis=1) if narrowed else np.tile([0.0, 1.0], (100, 1))
     given = contexts, ranges if narrowed else None
@@ -204,21 +208,21 @@ def test_a_trained_policy_loses_less_than_the_one_that_logged(classifier, partit
     seen = manul.worlds.Regression(world.contexts[:4000], world.targets[:4000])
     unseen = manul.worlds.Regression(world.contexts[4000:], world.targets[4000:])
     run = manul.simulate(manul.Cats(leaves=16, bandwidth=1 / 16, epsilon=1.0), seen)
-    policy = manul.train_tree(run.log, leaves=16, bandwidth=1 / 16, classifier=classifier, partition=partition)
+    policy = manul.policies.train_tree(run.log, leaves=16, bandwidth=1 / 16, classifier=classifier, partition=partition)
     losses = unseen.losses(policy.actions_many(unseen.contexts), policy.actions)
     assert losses.mean() < 0.6 * run.mean_loss
 
 
 def test_without_features_the_cheapest_window_is_played(rng):
     log = uniform_log(rng, 2000, width=0, best=lambda _: 0.3)
-    policy = manul.train_tree(log, leaves=16, bandwidth=1 / 16)
+    policy = manul.policies.train_tree(log, leaves=16, bandwidth=1 / 16)
     assert abs(policy.distribution(None).mean() - 0.3) < 0.05
 
 
 def test_a_classifier_that_draws_numbers_gives_one_policy(rng):
     log = uniform_log(rng, 400, width=3)
     one, two = (
-        manul.train_tree(log, leaves=8, bandwidth=1 / 8, classifier=DecisionTreeClassifier(splitter="random"))
+        manul.policies.train_tree(log, leaves=8, bandwidth=1 / 8, classifier=DecisionTreeClassifier(splitter="random"))
         for _ in range(2)
     )
     contexts = rng.uniform(-2, 2, (200, 3))
@@ -228,7 +232,7 @@ def test_a_classifier_that_draws_numbers_gives_one_policy(rng):
 def test_a_saved_policy_comes_back_with_its_settings_and_actions(rng, tmp_path):
     log = uniform_log(rng, 400, width=3)
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    policy = manul.train_tree(log, leaves=16, bandwidth=1 / 8, classifier=pipeline, epsilon=0.2)
+    policy = manul.policies.train_tree(log, leaves=16, bandwidth=1 / 8, classifier=pipeline, epsilon=0.2)
     policy.save(tmp_path / "policy.manul")
     loaded = manul.load(tmp_path / "policy.manul")
     assert repr(loaded) == repr(policy)
@@ -236,7 +240,7 @@ def test_a_saved_policy_comes_back_with_its_settings_and_actions(rng, tmp_path):
 
 
 def test_a_classifier_of_foreign_types_is_not_saved(rng, tmp_path):
-    policy = manul.train_tree(uniform_log(rng, 100), leaves=8, bandwidth=1 / 8, classifier=Threshold())
+    policy = manul.policies.train_tree(uniform_log(rng, 100), leaves=8, bandwidth=1 / 8, classifier=Threshold())
     with pytest.raises(
         FileError, match=r"this classifier: it contains types that skops does not trust: .*Threshold\. Train with"
     ):
@@ -247,7 +251,7 @@ def test_a_classifier_of_foreign_types_is_not_saved(rng, tmp_path):
 def test_a_file_of_foreign_types_is_not_loaded(rng, tmp_path):
     from skops import io
 
-    policy = manul.train_tree(uniform_log(rng, 100), leaves=2, bandwidth=1 / 4)
+    policy = manul.policies.train_tree(uniform_log(rng, 100), leaves=2, bandwidth=1 / 4)
     policy.save(tmp_path / "policy.manul")
     kind, parameters, arrays = model_files.read(tmp_path / "policy.manul")
     contents = (
@@ -263,7 +267,7 @@ def test_a_file_of_foreign_types_is_not_loaded(rng, tmp_path):
 
 
 def test_a_file_whose_arrays_do_not_fit_is_refused(rng, tmp_path):
-    manul.train_tree(uniform_log(rng, 100), leaves=8, bandwidth=1 / 8).save(tmp_path / "policy.manul")
+    manul.policies.train_tree(uniform_log(rng, 100), leaves=8, bandwidth=1 / 8).save(tmp_path / "policy.manul")
     kind, parameters, arrays = model_files.read(tmp_path / "policy.manul")
     for sides in (arrays["sides"][:-1], np.full(8, LEARNED, np.int8)):
         model_files.write(tmp_path / "policy.manul", kind, parameters, {**arrays, "sides": sides})
@@ -298,7 +302,7 @@ class Unweighted(ClassifierMixin, BaseEstimator):
 )
 def test_setting_is_refused(setting, sentence, rng):
     with pytest.raises(ParameterError, match=re.escape(sentence)):
-        manul.train_tree(uniform_log(rng, 20), **{"leaves": 8, "bandwidth": 1 / 8, **setting})
+        manul.policies.train_tree(uniform_log(rng, 20), **{"leaves": 8, "bandwidth": 1 / 8, **setting})
 
 
 @pytest.mark.parametrize(
@@ -315,7 +319,7 @@ def test_log_is_refused(changed, sentence):
     good = {"contexts": [[0], [0], [0], [0]], "actions": [0] * 4, "densities": [1] * 4, "losses": [0] * 4}
     log = manul.Log(**{name: np.array(column, dtype=np.float64) for name, column in {**good, **changed}.items()})
     with pytest.raises(InputError, match=re.escape(sentence)):
-        manul.train_tree(log, leaves=8, bandwidth=1 / 8)
+        manul.policies.train_tree(log, leaves=8, bandwidth=1 / 8)
 
 
 @pytest.mark.parametrize(
@@ -323,12 +327,12 @@ def test_log_is_refused(changed, sentence):
 )
 def test_a_log_that_is_too_short_is_refused(rows, sentence, rng):
     with pytest.raises(InputError, match=sentence):
-        manul.train_tree(uniform_log(rng, rows), leaves=8, bandwidth=1 / 8, partition=True)
+        manul.policies.train_tree(uniform_log(rng, rows), leaves=8, bandwidth=1 / 8, partition=True)
 
 
 @pytest.mark.parametrize("within", [(0.0, 1.0), [[0.0, 0.1]], [[0.5, 2.0]]])
 def test_ranges_that_do_not_fit_are_refused(within, rng):
-    policy = manul.train_tree(uniform_log(rng, 100), leaves=8, bandwidth=1 / 8)
+    policy = manul.policies.train_tree(uniform_log(rng, 100), leaves=8, bandwidth=1 / 8)
     with pytest.raises(InputError, match="within must"):
         policy.actions_many([[0.0]], within)
 
@@ -336,7 +340,9 @@ def test_ranges_that_do_not_fit_are_refused(within, rng):
 @pytest.mark.parametrize(("package", "use"), [("sklearn.base", "train"), ("skops", "save")])
 def test_a_missing_package_is_named_with_the_line_that_installs_it(package, use, rng, tmp_path, monkeypatch):
     log = uniform_log(rng, 100)
-    policy = manul.train_tree(log, leaves=8, bandwidth=1 / 8)
+    policy = manul.policies.train_tree(log, leaves=8, bandwidth=1 / 8)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingDependency, match=r"Install it: pip install 'manul\[sklearn\]'\."):
-        manul.train_tree(log, leaves=8, bandwidth=1 / 8) if use == "train" else policy.save(tmp_path / "policy.manul")
+        manul.policies.train_tree(log, leaves=8, bandwidth=1 / 8) if use == "train" else policy.save(
+            tmp_path / "policy.manul"
+        )

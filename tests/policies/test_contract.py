@@ -46,15 +46,15 @@ def registered():
 
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("agent", [manul.SmoothedGreedy, manul.ParetoGreedy])
+@pytest.mark.parametrize("agent", [manul.agents.SmoothedGreedy, manul.agents.ParetoGreedy])
 def test_a_class_of_ones_own_passes(agent, check):
-    setting = {"bandwidth": 1 / 8} if agent is manul.SmoothedGreedy else {"bandwidths": (1 / 8, 1 / 4)}
+    setting = {"bandwidth": 1 / 8} if agent is manul.agents.SmoothedGreedy else {"bandwidths": (1 / 8, 1 / 4)}
     check(lambda seed: agent(policies=Middle(), seed=seed, **setting))
 
 
 @pytest.mark.parametrize("returned", [1.5, float("nan"), float("inf")])
 def test_an_action_outside_the_range_is_refused(returned):
-    agent = manul.SmoothedGreedy(policies=Middle(returned), bandwidth=1 / 8)
+    agent = manul.agents.SmoothedGreedy(policies=Middle(returned), bandwidth=1 / 8)
     with pytest.raises(InputError, match=r"policy must return an action in \[0, 1\], got"):
         agent.decide_many([[1.0], [2.0]])
     assert agent.decisions == 0
@@ -62,12 +62,12 @@ def test_an_action_outside_the_range_is_refused(returned):
 
 def test_an_unregistered_class_is_not_saved(tmp_path):
     with pytest.raises(FileError, match=re.escape("cannot save an agent with policies=Middle(")):
-        manul.SmoothedGreedy(policies=Middle(), bandwidth=1 / 8).save(tmp_path / "agent.manul")
+        manul.agents.SmoothedGreedy(policies=Middle(), bandwidth=1 / 8).save(tmp_path / "agent.manul")
 
 
 @pytest.mark.usefixtures("registered")
 def test_a_class_that_is_gone_is_named(tmp_path):
-    manul.SmoothedGreedy(policies=Middle(), bandwidth=1 / 8).save(tmp_path / "agent.manul")
+    manul.agents.SmoothedGreedy(policies=Middle(), bandwidth=1 / 8).save(tmp_path / "agent.manul")
     policy_class._SAVEABLE.pop("Middle")
     with pytest.raises(FileError, match=r"unknown policy class Middle\. Register it"):
         manul.load(tmp_path / "agent.manul")
@@ -81,4 +81,4 @@ def test_only_dataclasses_are_saveable():
 @pytest.mark.parametrize("policies", [[], [lambda _: 0.5], None, Linear, Constant])
 def test_what_is_no_class_is_refused(policies):
     with pytest.raises(ParameterError, match=re.escape("policies must have a method start(width, actions, bandwidth)")):
-        manul.SmoothedGreedy(policies=policies, bandwidth=1 / 8)
+        manul.agents.SmoothedGreedy(policies=policies, bandwidth=1 / 8)

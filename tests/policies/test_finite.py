@@ -12,7 +12,7 @@ from manul.policies import Finite
 
 
 def make_agent(*functions, **settings):
-    return manul.SmoothedGreedy(policies=Finite(functions), **{"bandwidth": 1 / 8, **settings})
+    return manul.agents.SmoothedGreedy(policies=Finite(functions), **{"bandwidth": 1 / 8, **settings})
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ def make_agent(*functions, **settings):
     [each for each in checks.CHECKS if each.__name__ != "saved_agents_resume_identically"],
     ids=lambda c: c.__name__,
 )
-@pytest.mark.parametrize("agent", [manul.SmoothedGreedy, manul.ParetoGreedy])
+@pytest.mark.parametrize("agent", [manul.agents.SmoothedGreedy, manul.agents.ParetoGreedy])
 def test_agents_with_functions_pass(agent, check):
-    setting = {"bandwidth": 1 / 8} if agent is manul.SmoothedGreedy else {"bandwidths": (1 / 8, 1 / 2)}
+    setting = {"bandwidth": 1 / 8} if agent is manul.agents.SmoothedGreedy else {"bandwidths": (1 / 8, 1 / 2)}
     rules = [lambda _: 0.2, lambda context: min(max(float(sum(context)), 0.0), 1.0)]
     check(lambda seed: agent(policies=Finite(rules), seed=seed, **setting))
 
@@ -45,9 +45,9 @@ def test_deciding_with_a_policy_outside_the_range_is_refused(returned):
     assert agent.decisions == 0
 
 
-@pytest.mark.parametrize("agent", [manul.SmoothedGreedy, manul.ParetoGreedy])
+@pytest.mark.parametrize("agent", [manul.agents.SmoothedGreedy, manul.agents.ParetoGreedy])
 def test_learning_with_a_policy_outside_the_range_changes_nothing(agent):
-    setting = {"bandwidth": 1 / 8} if agent is manul.SmoothedGreedy else {"bandwidths": (1 / 8, 1 / 2)}
+    setting = {"bandwidth": 1 / 8} if agent is manul.agents.SmoothedGreedy else {"bandwidths": (1 / 8, 1 / 2)}
     made = agent(policies=Finite([lambda _: 0.5, lambda x: float(x[0])]), **setting)
     decisions = made.decide_many([[0.1], [0.2], [7.0]])
     before = made.state()
@@ -64,7 +64,7 @@ def test_functions_are_not_saved(tmp_path):
 
 def test_functions_run_once_per_context_for_all_bandwidths():
     calls = []
-    agent = manul.ParetoGreedy(policies=Finite([lambda x: calls.append(x) or 0.5, lambda _: 0.2]))
+    agent = manul.agents.ParetoGreedy(policies=Finite([lambda x: calls.append(x) or 0.5, lambda _: 0.2]))
     agent.learn([1.0], manul.Decision(0.5, 1.0), 0.5)
     assert len(calls) == 1
 

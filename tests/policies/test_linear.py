@@ -13,7 +13,7 @@ from manul.policies import Linear
 
 def mean_loss(seed, rounds=100_000):
     world = manul.worlds.linear(rounds=rounds, seed=seed)
-    agent = manul.SmoothedGreedy(policies=Linear(), bandwidth=1 / 16, epsilon=0.05, seed=seed)
+    agent = manul.agents.SmoothedGreedy(policies=Linear(), bandwidth=1 / 16, epsilon=0.05, seed=seed)
     return manul.simulate(agent, world).mean_loss
 
 
@@ -39,7 +39,7 @@ def twin(outcomes, h, rate):
 
 @pytest.mark.parametrize("loss_of", [lambda a: (7 * a) % 1, lambda a: a, lambda a: 1 - a])
 def test_the_weight_is_the_formula_up_to_the_ends_of_the_range(rng, loss_of):
-    agent = manul.SmoothedGreedy(policies=Linear(rate=0.1), bandwidth=0.2)
+    agent = manul.agents.SmoothedGreedy(policies=Linear(rate=0.1), bandwidth=0.2)
     actions = rng.random(300)
     outcomes = np.column_stack([actions, rng.uniform(0.5, 3, 300), loss_of(actions)])
     for action, density, loss in outcomes:
@@ -63,7 +63,7 @@ def window(agent, context):
 
 
 def trained():
-    agent = manul.SmoothedGreedy(policies=Linear(rate=0.1), bandwidth=1 / 128)
+    agent = manul.agents.SmoothedGreedy(policies=Linear(rate=0.1), bandwidth=1 / 128)
     world = manul.worlds.linear(rounds=10, width=1)
     for context, target in zip(world.contexts, world.targets, strict=True):
         decision = agent.decide(context)
@@ -85,8 +85,8 @@ def test_an_action_that_was_outside_the_window_is_not_learned_from_as_inside():
 
 def test_units_of_actions_and_losses_do_not_matter():
     world = manul.worlds.linear(rounds=2000, width=3)
-    small = manul.SmoothedGreedy(policies=Linear(), bandwidth=1 / 16)
-    large = manul.SmoothedGreedy(policies=Linear(), bandwidth=4.0, actions=(-32.0, 32.0), losses=(0.0, 2.0))
+    small = manul.agents.SmoothedGreedy(policies=Linear(), bandwidth=1 / 16)
+    large = manul.agents.SmoothedGreedy(policies=Linear(), bandwidth=4.0, actions=(-32.0, 32.0), losses=(0.0, 2.0))
     for context, target in zip(world.contexts, world.targets, strict=True):
         one, other = small.decide(context), large.decide(context)
         assert other.action == pytest.approx(64 * one.action - 32, rel=1e-4, abs=1e-3)

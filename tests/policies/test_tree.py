@@ -10,8 +10,8 @@ from manul.policies import Tree
 
 def test_the_learner_learns_as_the_agent(rng):
     settings = {"policies": Tree(leaves=16), "epsilon": 0.2}
-    agent = manul.SmoothedGreedy(bandwidth=1 / 8, **settings)
-    several = manul.ParetoGreedy(bandwidths=(1 / 4, 1 / 8), **settings)
+    agent = manul.agents.SmoothedGreedy(bandwidth=1 / 8, **settings)
+    several = manul.agents.ParetoGreedy(bandwidths=(1 / 4, 1 / 8), **settings)
     for context in rng.standard_normal((300, 2)):
         decision = agent.decide(context)
         for each in (agent, several):

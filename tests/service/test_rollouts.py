@@ -24,13 +24,13 @@ async def put(service, status=200, **settings):
     return answer.json()
 
 
-async def play(service, rounds, losses, batch=50, **asked):
+async def play(service, rounds, losses, batch=50, kind="loss", **asked):
     """Decisions whose loss depends on the arm, in batches that are learned one after the other."""
     loop = service.engine.loop("a")
     for _ in range(0, rounds, batch):
         requests = [{"context": [0.25, 0.5], **asked}] * batch
         made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
-        said = [{"id": each["id"], "loss": losses[each["arm"]]} for each in made]
+        said = [{"id": each["id"], kind: losses[each["arm"]]} for each in made]
         await service.post("/a/losses", losses=said)
         events = service.engine.store.counts(loop.number).events
         await until(lambda events=events: loop.model.event >= events)
@@ -113,7 +113,7 @@ async def test_the_caller_can_be_the_baseline_of_an_apprentice(service):
         await service.post("", 201, **LOOP, apprentice=True)
         await put(service, **QUICK | {"baseline": "caller"})
         sentence = await service.refused(422, "/v1/loops/a/decisions", {"context": [1, 2]}, field="action")
-        assert sentence.startswith("action must be what you would choose, in [0, 1]")
+        assert sentence.startswith("action must be what you would choose, since the baseline is the caller, got None: ")
         made = [await service.post("/a/decisions", context=[1, 2], action=0.7) for _ in range(20)]
         assert {each["action"] for each in made if each["arm"] == "baseline"} == {0.7}
         await service.post("/a/promote")
@@ -213,18 +213,85 @@ async def test_a_bad_setting_gets_one_sentence_and_changes_nothing(service, sett
         assert service.engine.loop("a").model.rollout is None
 
 
+KNOBS = {"price": [10, 50], "days": {"low": 1, "high": 14, "step": 1}, "template": {"options": ["a", "b"]}}
+SPACES = {
+    "steps": ({"days": {"low": 1, "high": 14, "step": 1}}, {"days": 3.0}, {"days": 99}),
+    "several": (KNOBS, {"price": 20.0, "days": 3.0, "template": "b"}, {"price": 20.0, "days": 3.0}),
+    "policy": ({"policy": {"options": ["a", "b"]}}, {"policy": "b"}, {"policy": "bm9uc2Vuc2U="}),
+}
+
+
+@pytest.mark.parametrize("space", SPACES)
 @run
-async def test_loops_that_cannot_have_a_rollout_say_why(service):
+async def test_loops_of_every_space_have_rollouts(service, space, tmp_path):
+    actions, baseline, wrong = SPACES[space]
     async with service.running():
-        await service.post("", 201, name="a", actions={"x": [0, 1], "y": [0, 1]})
-        sentence = await service.refused(422, "/v1/loops/a/rollout", {"baseline": 0.5}, method="PUT", field="loop")
-        assert sentence == "A rollout takes one knob; this loop has several."
-        await service.client.delete("/v1/loops/a")
-        await service.post("", 201, name="a", actions=[0, 1], losses="auto")
-        answer = await service.client.put("/v1/loops/a/rollout", json={"baseline": 0.5})
-        assert answer.status_code == 422
-        assert "losses must be two numbers" in answer.json()["error"]["message"]
+        await service.post("", 201, name="a", actions=actions, agent={"kind": "auto", "epsilon": 0.5})
+        sentence = await service.refused(
+            422, "/v1/loops/a/rollout", {"baseline": wrong}, method="PUT", field="baseline"
+        )
+        assert sentence.startswith("baseline must be an action, a policy or 'caller', got ")
+        assert (await put(service, **QUICK | {"baseline": baseline}))["baseline"] == baseline
+        await play(service, 600, GOOD)
+        said = await service.get("/a/rollout")
+        assert (said["status"], said["traffic"]) == ("done", 0.98)
+        made = [await service.post("/a/decisions", context=[0.25, 0.5], id=f"id-{each}") for each in range(120)]
+        assert {str(each["action"]) for each in made if each["arm"] == "baseline"} <= {str(baseline)}
+        assert all("densities" not in each or len(each["densities"]) == 1 for each in made)
+        (tmp_path / "a.parquet").write_bytes((await service.client.get("/v1/loops/a/log")).content)
+        log, loop = manul.Log.read(tmp_path / "a.parquet"), service.engine.loop("a")
+        assert set(log.arms) == {"learner", "baseline"}
+        inverse = 1 / (log.densities * loop.space.volume)
+        assert abs(inverse.mean() - 1) <= 4 * inverse.std() / np.sqrt(len(inverse))
+        said = await service.get("/a/rollout")
+        assert replayed(service.engine, "a")[0] == model_of(loop)
+    async with service.running():
+        assert await service.get("/a/rollout") == said
+
+
+@run
+async def test_the_caller_can_be_the_baseline_of_several_knobs(service):
+    async with service.running():
+        await service.post("", 201, name="a", actions=KNOBS)
+        await put(service, **QUICK | {"baseline": "caller"})
+        asked = {"context": [1, 2], "action": {"price": 20, "days": 3}}
+        sentence = await service.refused(422, "/v1/loops/a/decisions", asked, field="action")
+        assert sentence.endswith("action must set the knob 'template' too.")
+        asked["action"]["template"] = "b"
+        made = [await service.post("/a/decisions", **asked) for _ in range(20)]
+        own = [each["action"] for each in made if each["arm"] == "baseline"]
+        assert own
+        assert all(each == asked["action"] for each in own)
+        asked["within"] = {"template": ["a"]}
+        await service.refused(422, "/v1/loops/a/decisions", asked, field="action")
+
+
+@run
+async def test_a_policy_of_several_knobs_can_be_the_baseline(service):
+    knobs = {"price": (10, 50), "days": manul.Stepped(1, 14, 1), "template": manul.Choice(["a", "b"])}
+    policy = base64.b64encode(manul.dumps(manul.Auto(actions=knobs))).decode()
+    async with service.running():
+        await service.post("", 201, name="a", actions=KNOBS)
+        assert (await put(service, **QUICK | {"baseline": {"policy": policy}}))["baseline"] == "policy"
+        await play(service, 100, GOOD)
+        assert (await service.get("/a/rollout"))["judged"] > 0
+
+
+@run
+async def test_a_loop_without_a_range_of_rewards_has_a_rollout_with_one(service):
+    async with service.running():
+        await service.post("", 201, name="a", actions=KNOBS, rewards="auto")
+        baseline = {"price": 20.0, "days": 3.0, "template": "b"}
+        settings = QUICK | {"baseline": baseline}
+        sentence = await service.refused(422, "/v1/loops/a/rollout", settings, method="PUT", field="outcome_range")
+        assert "pass outcome_range=(low, high)" in sentence
         assert (await service.client.get("/v1/loops/a/rollout")).status_code == 404
+        assert (await put(service, **settings, outcome_range=[0, 100]))["budget"] == 10_000
+        await play(service, 100, {"learner": 150, "baseline": 50}, kind="reward")
+        said = await service.get("/a/rollout")
+        beyond = service.engine.loop("a").model.rollout.counts[0]
+        assert f"Rewards beyond the range, which count as its ends: {beyond}." in said["sentence"]
+        assert "mean reward 100 against 50" in said["sentence"]
 
 
 @run

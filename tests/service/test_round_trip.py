@@ -41,7 +41,7 @@ async def test_an_exported_log_passes_the_doctor_and_gives_a_policy_that_serves(
         assert len(log) == 2000
         assert manul.offpolicy.doctor(log) == []
         settings = {"actions": (20.0, 70.0), "epsilon": 0.1}
-        best = manul.optimize(log, grid=manul.Grid(bandwidths=[1 / 8, 1 / 16], leaves=[8, 32]), **settings)
+        best = manul.optimize(log, grid=manul.offpolicy.Grid(bandwidths=[1 / 8, 1 / 16], leaves=[8, 32]), **settings)
         best.policy.save(tmp_path / "best.manul")
         answer = await service.client.put("/v1/loops/heat/model", content=(tmp_path / "best.manul").read_bytes())
         assert answer.status_code == 200, answer.text

@@ -226,7 +226,7 @@ async def test_an_apprentice_learns_from_the_caller_and_is_judged(tmp_path):
             loss = loss_of(action, context)
             await service.post("/offers/observations", context=context, action=action, loss=loss, **known)
         await service.learned("offers", 150)
-        assert len(service.engine.loop("offers").history.judged) > 100
+        assert len(service.engine.loop("offers").model.history.judged) > 100
         names = [each["name"] for each in (await service.get("/offers/report"))["candidates"]]
         assert {"played", "model"} <= set(names)
         await service.post("/offers/promote")

@@ -66,7 +66,7 @@ async def test_lone_surrogates_are_refused(tmp_path, context, path):
 async def test_a_model_that_was_trained_on_a_log_keeps_its_sketch_in_the_service(tmp_path):
     rng = np.random.default_rng(0)
     log = manul.Log(rng.random((200, 1)), rng.random(200), np.ones(200), rng.random(200), action_range=(0, 1))
-    grid = manul.Grid(bandwidths=(1 / 4,), leaves=(4,))
+    grid = manul.offpolicy.Grid(bandwidths=(1 / 4,), leaves=(4,))
     policy = manul.optimize(log, grid=grid, epsilon=0.1).policy
     async with Service(tmp_path / "a.db").running() as service:
         await service.post("", 201, name="heat", actions=[0, 1])
@@ -74,3 +74,18 @@ async def test_a_model_that_was_trained_on_a_log_keeps_its_sketch_in_the_service
         assert (await service.client.put(UPLOAD, content=manul.dumps(policy))).status_code == 200
         model = manul.loads((await service.client.get(UPLOAD)).content)
         assert model.trained_on.text == policy.trained_on.text
+
+
+@run
+async def test_a_mapped_agent_decides_in_batches_and_is_reported(service):
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70])
+        agent = manul.Mapped(agent=manul.Auto(actions=(20, 70)), features=manul.maps.Crosses())
+        agent.decide([1.0, 2.0])
+        answer = await service.client.put("/v1/loops/heat/model", content=manul.dumps(agent))
+        assert answer.status_code == 200, answer.text
+        requests = [{"context": [1, 2]}, {"context": [3, 4]}]
+        made = (await service.post("/heat/decisions/batch", decisions=requests))["decisions"]
+        alone = service.engine.loop("heat").model.agent.decide_again(2, [3.0, 4.0])
+        assert made[1]["action"] == alone.action
+        assert (await service.get("/heat/report"))["beliefs"]

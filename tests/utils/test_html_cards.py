@@ -20,7 +20,7 @@ def shown_values(run):
     context, agent = [0.1, 0.2, 0.3], manul.Cats(leaves=16, bandwidth=1 / 16)
     knobs = manul.Auto(actions={"price": (10, 50), "days": manul.Stepped(1, 9, 1), "text": manul.Choice(["a", "b"])})
     mapped = manul.Mapped(agent=manul.Auto(), features=manul.maps.Crosses())
-    distributions = [agent.distribution(context), manul.DiscreteTree(leaves=8).distribution(context)]
+    distributions = [agent.distribution(context), manul.agents.DiscreteTree(leaves=8).distribution(context)]
     estimate = manul.evaluate(agent, run.log)
     return [agent, knobs, mapped, run, run.log, estimate, knobs.distribution(context), *distributions]
 
@@ -41,7 +41,7 @@ def test_cards_need_no_matplotlib(run, monkeypatch):
 def test_names_and_values_of_users_are_escaped():
     log = manul.Log.from_table({EVIL: [EVIL, "b"], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
     knobs = manul.Auto(actions={EVIL: (10, 50), "text": manul.Choice([EVIL, "b"])})
-    objection = manul.Objection("error", EVIL, EVIL)
+    objection = manul.offpolicy.Objection("error", EVIL, EVIL)
     estimate = manul.Estimate(0.2, 0.1, 0.3, 9.0, 1.0, 1.0, 9, estimator=EVIL, objections=(objection,))
     for value in (log, knobs, knobs.distribution([0.5]), estimate):
         html = value._repr_html_()
@@ -55,7 +55,7 @@ def test_a_log_shows_its_first_rows_and_a_long_value_is_cut(run):
 
 
 def test_an_empty_run_has_a_card(run):
-    empty = manul.Run(run.log.rows(slice(0)), 0.0)
+    empty = manul.worlds.Run(run.log.rows(slice(0)), 0.0)
     assert "<svg" not in empty._repr_html_()
     assert "<svg" in run._repr_html_()
 

@@ -89,7 +89,7 @@ def test_the_best_bandwidth_of_smooth_is_eight_times_that_of_cliff():
     losses = {}
     for name in ("smooth", "cliff"):
         agents = [manul.Cats(leaves=256, bandwidth=h, seed=s) for h in (1 / 8, 1 / 64) for s in range(4)]
-        runs = manul.simulate_many(agents, MAKERS[name](rounds=30_000))
+        runs = manul.worlds.simulate_many(agents, MAKERS[name](rounds=30_000))
         losses[name] = np.reshape([run.mean_loss for run in runs], (2, 4)).mean(axis=1)
     assert losses["smooth"][0] < losses["smooth"][1]
     assert losses["cliff"][0] > losses["cliff"][1]

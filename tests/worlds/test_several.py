@@ -83,7 +83,7 @@ def test_the_plot_and_the_cost_of_exploration_of_a_run_with_several_knobs():
 
 def test_agents_of_a_comparison_run_as_alone():
     world = several.templates(rounds=200, width=4)
-    many = manul.simulate_many([manul.Auto(actions=world.actions, seed=seed) for seed in (1, 2)], world)
+    many = manul.worlds.simulate_many([manul.Auto(actions=world.actions, seed=seed) for seed in (1, 2)], world)
     alone = [manul.simulate(manul.Auto(actions=world.actions, seed=seed), world) for seed in (1, 2)]
     assert [run.log.table for run in many] == [run.log.table for run in alone]
 

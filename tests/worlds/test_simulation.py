@@ -71,12 +71,12 @@ def test_native_and_other_agents_play_side_by_side():
     world = worlds.cliff(rounds=ROUNDS)
     alone = manul.simulate(manul.Cats(leaves=16, bandwidth=0.1), world).log.losses
     agents = [manul.Cats(leaves=16, bandwidth=0.1), Spoken(manul.Cats(leaves=16, bandwidth=0.1))]
-    assert all(np.array_equal(alone, run.log.losses) for run in manul.simulate_many(agents, world))
+    assert all(np.array_equal(alone, run.log.losses) for run in manul.worlds.simulate_many(agents, world))
 
 
 def test_agents_with_different_ranges_meet_the_same_world():
     agents = [manul.Cats(actions=(0, span), leaves=16, bandwidth=span / 8) for span in (1.0, 32.0)]
-    unit, wide = (run.log for run in manul.simulate_many(agents, worlds.valleys(rounds=ROUNDS)))
+    unit, wide = (run.log for run in manul.worlds.simulate_many(agents, worlds.valleys(rounds=ROUNDS)))
     assert np.array_equal(32 * unit.actions, wide.actions)
     assert np.allclose(unit.losses, wide.losses)
 

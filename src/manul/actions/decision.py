@@ -33,7 +33,7 @@ class Decision(NamedTuple, Generic[A]):
 
     The `floor` is the smallest density that the policy gave any action; None if it is unknown. It bounds the weights of
     off-policy estimates, so log it with the density. `densities` are those of named knobs, whose product is the density,
-    and `arm` says which arm of a rollout has decided.
+    `arm` says which arm of a rollout has decided, and `id` is its number there.
 
     >>> Decision(21.4, 0.24)
     Decision(action=21.4, density=0.24)
@@ -76,12 +76,14 @@ class Decisions(Generic[A]):
     densities_by_knob: Mapping[str, Floats] | None = None
     within: Sequence[Any] | None = None
     arms: npt.NDArray[Any] | None = None
+    ids: npt.NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.densities)
 
     def __iter__(self) -> Iterator[Decision[A]]:
-        if isinstance(self.actions, Mapping) or self.densities_by_knob is not None or self.arms is not None:
+        others = (self.densities_by_knob, self.arms, self.ids)
+        if isinstance(self.actions, Mapping) or any(column is not None for column in others):
             yield from (self[row] for row in range(len(self)))
             return
         columns = (self.actions, self.densities, self.lows, self.highs, self.within, self.floors)
@@ -104,6 +106,7 @@ class Decisions(Generic[A]):
             _value(self.floors, rows),
             _value(self.densities_by_knob, rows),
             _value(self.arms, rows),
+            _value(self.ids, rows),
         )
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -120,7 +123,7 @@ class Decisions(Generic[A]):
         columns |= {"low": self.lows, "high": self.highs}
         if self.within is not None:
             columns["within"] = [None if each is None else json.dumps(each, default=list) for each in self.within]
-        columns |= {"floor": self.floors, "arm": self.arms}
+        columns |= {"floor": self.floors, "arm": self.arms, "id": None if self.ids is None else self.ids.astype(str)}
         return pandas.DataFrame({name: column for name, column in columns.items() if column is not None})
 
 

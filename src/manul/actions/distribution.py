@@ -216,6 +216,18 @@ class Atoms:
         means: npt.NDArray[np.float64] = np.histogram(self.positions, edges, weights=self.masses)[0] / np.diff(edges)
         return means
 
+    def mix(self, other: Atoms, weight: float) -> Atoms:
+        """The mixture with `weight` on the other distribution, which has the same spacing.
+
+        >>> Atoms(np.array([0.0]), np.ones(1), 1.0).mix(Atoms(np.array([1.0]), np.ones(1), 1.0), 0.25).masses
+        array([0.75, 0.25])
+        """
+        positions = np.union1d(self.positions, other.positions)
+        masses = np.zeros(len(positions))
+        for part, share in ((self, 1 - weight), (other, weight)):
+            masses[np.searchsorted(positions, part.positions)] += share * part.masses
+        return Atoms(positions, masses, self.spacing)
+
     def integral(self) -> float:
         """The total mass: 1 up to rounding.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manul.actions.distribution import Atoms, Distribution, Options, Scaled
+from manul.actions.distribution import Atoms, Options
 from manul.actions.kinds.knob import Levels, Marginal
 from manul.actions.space import ActionSpace
 from manul.utils.html_cards import card
@@ -76,9 +76,28 @@ class JointDistribution:
             total += branch.probability
             part = branch.others[name]
             share = branch.probability / total if total else 0.0
-            mixed = part if mixed is None else _mix(mixed, part, share)
+            mixed = part if mixed is None else mixed.mix(part, share)
         result: Marginal = mixed
         return result
+
+    @classmethod
+    def single(cls, space: ActionSpace[Any], action: Any, within: Any = None) -> JointDistribution:
+        """The distribution that a single action of a narrower range counts as: for each knob, its `spread`.
+
+        >>> space = ActionSpace({"price": (0, 1024), "size": (0, 1024)})
+        >>> JointDistribution.single(space, {"price": 512.0, "size": 2.0}).density({"price": 512.25, "size": 2.0})
+        1.0
+        """
+        values, ranges = space.wrap(action), space.stated_by_knob(within)
+        options = {name: values[name] for name, knob in space.knobs if knob.is_option}
+        others = {name: knob.spread(values[name], ranges.get(name)) for name, knob in space.knobs if not knob.is_option}
+        return cls(space, (Branch(options, 1.0, others),))
+
+    def mix(self, other: JointDistribution, weight: float) -> JointDistribution:
+        """The mixture with `weight` on the other distribution."""
+        parts = ((self, 1 - weight), (other, weight))
+        mixed = (replace(each, probability=share * each.probability) for part, share in parts for each in part.branches)
+        return JointDistribution(self.space, tuple(mixed))
 
     def integral(self) -> float:
         """The total mass: 1 up to rounding.
@@ -141,13 +160,6 @@ def _describe(part: Marginal) -> str:
     if isinstance(part, Atoms):
         return f"{low:g}, probability {part.masses.max():.3g}"
     return f"{low:.6g} to {high:.6g}"
-
-
-def _mix(one: Any, other: Any, weight: float) -> Distribution | Atoms | Scaled:
-    if isinstance(one, Atoms):
-        return Atoms(one.positions, (1 - weight) * one.masses + weight * other.masses, one.spacing)
-    mixed: Distribution | Scaled = one.mix(other, weight)
-    return mixed
 
 
 def branch(space: ActionSpace[Any], chosen: Mapping[int, int], probability: float, levels: Sequence[Levels]) -> Branch:

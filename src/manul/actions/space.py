@@ -263,13 +263,26 @@ class ActionSpace(Generic[A]):
         >>> space.stated({"template": "a", "price": [12, 20]})
         {'price': (12.0, 20.0), 'template': ['a']}
         """
-        if within is None:
-            return None
-        given = self.wrap_within(within)
-        ranges = {
+        ranges = self.stated_by_knob(within)
+        return self.unwrap(ranges) if ranges else None
+
+    def stated_by_knob(self, within: Any) -> dict[str, Any]:
+        """The narrower ranges in one form, of the knobs that have one."""
+        given = {} if within is None else self.wrap_within(within)
+        return {
             name: knob.stated(given[name], name or "action") for name, knob in self.knobs if given.get(name) is not None
         }
-        return self.unwrap(ranges) if ranges else None
+
+    def nearest(self, action: Any, within: Any) -> Any:
+        """The action of a narrower range that is nearest to another one, knob by knob.
+
+        >>> ActionSpace({"price": (10, 50)}).nearest({"price": 20.0}, {"price": (30, 40)})
+        {'price': 30.0}
+        """
+        values, ranges = self.wrap(action), self.stated_by_knob(within)
+        return self.unwrap(
+            {name: knob.nearest(values[name], ranges.get(name), name or "action") for name, knob in self.knobs}
+        )
 
     def sizes(self, within: Any) -> list[float]:
         """The length of the range of each knob, or the number of its steps or options, inside a narrower range.

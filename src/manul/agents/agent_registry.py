@@ -67,7 +67,7 @@ def register_agent(
     offer the agent.
 
     >>> import manul
-    >>> @manul.register_agent("bold", settings=("leaves",))
+    >>> @manul.register.agent("bold", settings=("leaves",))
     ... def bold(*, leaves, **settings):
     ...     return manul.Cats(leaves=leaves, bandwidth=1/4, **settings | {"epsilon": 0.5})
     >>> AGENTS["bold"].make(leaves=8, seed=7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import astuple
-from typing import Any, Generic, Literal, Self, cast
+from typing import Any, Generic, Literal, Self, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +158,10 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         action, density, floor = draw
         return Decision(action, density, within, floor)
 
+    @overload
+    def learn(self, context: Context, decision: Decision[A], loss: float) -> None: ...
+    @overload
+    def learn(self, context: Context, decision: Decision[A], *, reward: float) -> None: ...
     def learn(
         self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:

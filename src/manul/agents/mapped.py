@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
-from manul.actions.distribution import Atoms, Distribution
 from manul.actions.space import ActionSpace
 from manul.agents.agent_card import agent_card
 from manul.agents.agent_registry import AGENTS
@@ -30,8 +29,14 @@ RowOrFields = conversion.Row | conversion.Fields
 class SaveableAgent(Agent, model_files.Saveable, Protocol):
     """An agent with a range of actions and an outcome that can be saved."""
 
-    actions: Within
+    actions: Any
     outcome: Outcome
+
+    def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
+        """Draw the decision with this number without counting it."""
+
+    def densities_many(self, contexts: Any, actions: Any, within: Any = None) -> Floats:
+        """The density of each row's action."""
 
     def state(self) -> model_files.Arrays:
         """The complete learned state, as arrays."""
@@ -114,7 +119,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         features = conversion.to_dict(context) if conversion.is_named(context) else conversion.row(context)
         return self._map(features) if len(features) or self._has_columns(features) else features
 
-    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
+    def distribution(self, context: Context, within: Any = None) -> Any:
         """The distribution that `decide` draws from."""
         mapped = self.map(context)
         distribution = self.agent.distribution(mapped, within)
@@ -147,7 +152,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
         """Draw the decision with this number without counting it, if the agent inside can."""
         mapped = self.map(context)
-        decision: Decision = self.agent.decide_again(number, mapped, within)  # type: ignore[attr-defined]
+        decision = self.agent.decide_again(number, mapped, within)
         self._fix(context, mapped)
         return decision
 

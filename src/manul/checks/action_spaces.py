@@ -146,7 +146,10 @@ class AnySpace:
 
     def check_inverse_densities(self, decisions: Decisions) -> None:
         """Check the mean of each knob, whose tails are lighter than that of the product, and that the product is joint."""
-        by_knob = decisions.densities_by_knob or {UNNAMED: decisions.densities}
+        by_knob = decisions.densities_by_knob
+        if by_knob is None:
+            _check_mean(1 / decisions.densities, self.space.volume, "density")
+            return
         for name, knob in self.space.knobs:
             _check_mean(1 / by_knob[name], knob.volume, f"density of {name}")
         product = np.prod(list(by_knob.values()), axis=0)

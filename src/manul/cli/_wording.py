@@ -14,6 +14,7 @@ PHRASES = {
     "action_range=(low, high)": "manul convert --actions LOW HIGH",
     "loss_range=(low, high)": "manul convert --losses LOW HIGH",
     "reward_range=(low, high)": "manul convert --rewards LOW HIGH",
+    "outcome_range=(low, high)": "--outcome-range LOW,HIGH",
     "skip_bad=True": "manul convert --skip-bad",
     "density='estimate'": "manul convert --estimate-density",
     "knobs={...}": "manul convert --knobs JSON",

@@ -114,11 +114,11 @@ def _grid(name: str | None, bandwidths: list[float] | None, leaves: list[int] | 
         given, other = ("leaves", "bandwidths") if bandwidths is None else ("bandwidths", "leaves")
         raise ParameterError(f"--{given} requires --{other}, such as --{other} {_EXAMPLES[other]}.", other)
     if bandwidths is not None and leaves is not None:
-        return manul.Grid(bandwidths=bandwidths, leaves=leaves, others=agents)
+        return manul.offpolicy.Grid(bandwidths=bandwidths, leaves=leaves, others=agents)
     if name is None and not agents:
         return None
-    grids = {"paper": manul.Grid.paper(), "authors": manul.Grid.paper(half=False)}
-    return manul.Grid(cells=grids.get(name or "small", manul.Grid.small()).cells, others=agents)
+    grids = {"paper": manul.offpolicy.Grid.paper(), "authors": manul.offpolicy.Grid.paper(half=False)}
+    return manul.offpolicy.Grid(cells=grids.get(name or "small", manul.offpolicy.Grid.small()).cells, others=agents)
 
 
 def _parse_penalty(penalty: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -21,12 +22,19 @@ MOVES = 20  # the newest ones, which are printed
 
 
 class Baseline(Number):
-    """An action, `caller`, or the file of a saved policy."""
+    """An action (of several knobs a JSON object), `caller`, or the file of a saved policy."""
 
     name = "baseline"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value)
+        if text.startswith("{"):
+            try:
+                return json.loads(text)
+            except ValueError as error:
+                self.fail(
+                    f'--baseline must be a JSON object such as {{"price": 20}}, got {text!r:.60}: {error}.', param, ctx
+                )
         return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
 
 
@@ -63,7 +71,7 @@ class PlanCommand(click.Command):
 def plan_options() -> list[click.Option]:
     from manul.agents.rollout.rollout_plan import RolloutPlan
 
-    types = {"steps": List(NUMBER), "least_decisions": INTEGER, "patience": INTEGER}
+    types = {"steps": List(NUMBER), "outcome_range": List(NUMBER), "least_decisions": INTEGER, "patience": INTEGER}
     options = []
     for each in fields(RolloutPlan):
         default: Any = each.default
@@ -86,7 +94,10 @@ def rollout() -> None:
 )
 @takes_loop
 @click.option(
-    "--baseline", type=Baseline(), required=True, help="Action, `caller`, or the .manul file of a saved policy."
+    "--baseline",
+    type=Baseline(),
+    required=True,
+    help="Action, such as 45 or '{\"price\": 20}', `caller`, or the .manul file of a saved policy.",
 )
 @click.option("--least-seconds", type=NUMBER, default=0.0, help="Least time per step.")
 @click.option("--restart", is_flag=True, help="Start again if the rollout was aborted or rolled back.")

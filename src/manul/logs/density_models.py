@@ -60,7 +60,7 @@ def register_density_model(name: str) -> Callable[[_Function], _Function]:
     >>> class Uniform:
     ...     def densities(self, contexts, actions, ranges):
     ...         return np.ones_like(actions) / (ranges[:, 1] - ranges[:, 0]).reshape(-1, *[1] * (actions.ndim - 1))
-    >>> @manul.register_density_model("uniform")
+    >>> @manul.register.density_model("uniform")
     ... def uniform(contexts, actions, ranges, seed):
     ...     return Uniform()
     >>> log = manul.Log(np.zeros((4, 1), np.float32), np.arange(4.0), np.ones(4), np.ones(4), action_range=(0, 4))

@@ -730,8 +730,9 @@ def _knob_views(knobs: ActionSpace | None, views: Mapping[str, Any]) -> dict[str
         if views[name] is not None:
             raise ParameterError(f"{name} is for logs with one knob. Give knobs their ranges, or use within.", name)
     densities, withins = views["densities_by_knob"], views["within"]
+    actions = views["actions"] if knobs.is_named else knobs.wrap(views["actions"], "actions")
     return {
-        "actions": knob_checks.check_actions(knobs.wrap(views["actions"], "actions"), knobs),
+        "actions": knob_checks.check_actions(actions, knobs),
         "densities_by_knob": None if densities is None else _densities(densities, knobs),
         "within": None if withins is None else _withins(withins, knobs),
     }

@@ -79,9 +79,9 @@ class Sample:
         `losses` or `rewards` may be "auto": then the range is that of the log, which is read for it. `purpose` reads the
         log in several `passes`, for which an iterator is refused.
 
-        >>> log = Log(np.zeros((4, 1), np.float32), np.ones(4), np.ones(4), -np.arange(4.0), rewards=True)
+        >>> log = Log(np.zeros((4, 1), np.float32), np.ones(4), np.ones(4), -np.arange(1.0, 5.0), rewards=True)
         >>> Sample.of([log, log], rewards="auto").scale
-        (-3.0, 0.0)
+        (-4.0, -1.0)
         """
         if passes > 1:
             _reject_iterator(log, purpose)

@@ -2,6 +2,7 @@
 
 from manul.logs.density_models import estimate_densities
 from manul.offpolicy.diagnosis.doctor import Finding, doctor
+from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.compare import compare
 from manul.offpolicy.evaluation.comparison_table import Comparison
 from manul.offpolicy.evaluation.evaluate import evaluate
@@ -11,8 +12,10 @@ from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_
 
 __all__ = [
     "Comparison",
+    "Estimate",
     "Finding",
     "Grid",
+    "Objection",
     "Optimized",
     "Restrained",
     "compare",

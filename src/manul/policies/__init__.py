@@ -24,7 +24,7 @@ chooses a share of the context's first number, and learns which share has the lo
 ...     shares: tuple[float, ...] = (0.25, 0.5, 0.75)
 ...     def start(self, width, actions, bandwidth):
 ...         return ShareLearner(self.shares)
->>> agent = manul.SmoothedGreedy(policies=Shares(), bandwidth=1/16)
+>>> agent = manul.agents.SmoothedGreedy(policies=Shares(), bandwidth=1/16)
 >>> for context in np.random.default_rng(0).random((1000, 1)):
 ...     decision = agent.decide(context)
 ...     agent.learn(context, decision, abs(decision.action - context[0] / 2))
@@ -35,10 +35,27 @@ A learner receives losses scaled to [0, 1]. To save and load agents with your cl
 a file contains the fields of the class, not its code.
 """
 
+from manul.actions.distribution import Atoms
+from manul.policies.classifier_tree import TreePolicy
 from manul.policies.constant import Constant
 from manul.policies.finite import Finite
 from manul.policies.linear import Linear
+from manul.policies.policy import Agent, Policy
 from manul.policies.policy_class import Learner, PolicyClass, saveable
 from manul.policies.tree import Tree
+from manul.policies.tree_training import train_tree
 
-__all__ = ["Constant", "Finite", "Learner", "Linear", "PolicyClass", "Tree", "saveable"]
+__all__ = [
+    "Agent",
+    "Atoms",
+    "Constant",
+    "Finite",
+    "Learner",
+    "Linear",
+    "Policy",
+    "PolicyClass",
+    "Tree",
+    "TreePolicy",
+    "saveable",
+    "train_tree",
+]

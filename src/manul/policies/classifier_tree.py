@@ -138,7 +138,7 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
 
     >>> import manul
     >>> run = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=200, width=2))
-    >>> policy = manul.train_tree(run.log, leaves=8, bandwidth=1/8)
+    >>> policy = manul.policies.train_tree(run.log, leaves=8, bandwidth=1/8)
     >>> 0 < policy.distribution([0.3, 1.2]).mean() < 1
     True
     """

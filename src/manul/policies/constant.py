@@ -18,7 +18,7 @@ class Constant:
     """The best constant action, by exact minimisation over `choices` evenly spaced actions.
 
     >>> import manul
-    >>> agent = manul.SmoothedGreedy(policies=Constant(), bandwidth=1/16)
+    >>> agent = manul.agents.SmoothedGreedy(policies=Constant(), bandwidth=1/16)
     >>> for _ in range(1000):
     ...     decision = agent.decide(None)
     ...     agent.learn(None, decision, abs(decision.action - 0.7))

@@ -61,7 +61,7 @@ class Finite:
 
     >>> import manul
     >>> rules = Finite([lambda context: 0.2, lambda context: context[0] / 2])
-    >>> manul.SmoothedGreedy(policies=rules, bandwidth=1/8).distribution([0.6]).edges
+    >>> manul.agents.SmoothedGreedy(policies=rules, bandwidth=1/8).distribution([0.6]).edges
     array([0.   , 0.075, 0.325, 1.   ])
     """
 

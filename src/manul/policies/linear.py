@@ -17,7 +17,7 @@ class Linear(NativePolicies):
     """A linear function of the standardised features; `rate` is the step size of AdaGrad in units of the range of actions.
 
     >>> import manul
-    >>> agent = manul.SmoothedGreedy(policies=Linear(), bandwidth=1/16)
+    >>> agent = manul.agents.SmoothedGreedy(policies=Linear(), bandwidth=1/16)
     >>> agent.distribution([1.0, 2.0]).edges
     array([0.    , 0.4375, 0.5625, 1.    ])
     """

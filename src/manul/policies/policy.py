@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
-from manul.actions.decision import Decision, Decisions, Within
-from manul.actions.distribution import Atoms, Distribution
+from manul.actions.decision import Decision, Decisions
 from manul.actions.space import ActionSpace
-from manul.contexts.schema import Context
+from manul.contexts.schema import Context, Contexts
 
 
 @runtime_checkable
 class Policy(Protocol):
     """Maps a context to a distribution over actions."""
 
-    def distribution(self, context: Context, within: Within | None = None) -> Distribution | Atoms:
+    def distribution(self, context: Context, within: Any = None) -> Any:
         """The distribution of the action for a context."""
 
 
@@ -28,14 +27,14 @@ class Agent(Policy, Protocol):
     def space(self) -> ActionSpace:
         """What it may choose."""
 
-    def decide(self, context: Context, within: Within | None = None) -> Decision:
+    def decide(self, context: Context, within: Any = None) -> Decision:
         """Draw an action."""
 
     def learn(self, context: Context, decision: Decision, loss: float) -> None:
         """Learn from the loss of a decision."""
 
-    def decide_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Decisions:
+    def decide_many(self, contexts: Contexts, within: Any = None) -> Decisions:
         """Draw an action for each row."""
 
-    def learn_many(self, contexts: npt.ArrayLike, decisions: Decisions, losses: npt.ArrayLike) -> None:
+    def learn_many(self, contexts: Contexts, decisions: Decisions, losses: npt.ArrayLike) -> None:
         """Learn from the losses of many decisions, in order."""

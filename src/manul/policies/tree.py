@@ -17,7 +17,7 @@ class Tree(NativePolicies):
     """A tree that routes each context to one of its leaves; a leaf is an action.
 
     >>> import manul
-    >>> agent = manul.SmoothedGreedy(policies=Tree(leaves=64), bandwidth=1/8)
+    >>> agent = manul.agents.SmoothedGreedy(policies=Tree(leaves=64), bandwidth=1/8)
     >>> agent.learn([0.3], agent.decide([0.3]), loss=0.25)
     """
 

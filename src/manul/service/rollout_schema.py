@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -21,12 +22,6 @@ BOUNDED: dict[str, Any] = {
 Step = Literal["started", "restarted", "not worse", "worse", "paused", "resumed", "aborted", "model replaced"]
 
 
-class SavedPolicy(Request, kw_only=True):
-    """A saved policy or agent that does not learn any more: the bytes of its `.manul` file, in Base64."""
-
-    policy: bytes
-
-
 class Webhook(Request, kw_only=True):
     """Where to report the moves of a rollout. Each is sent as JSON with POST until the receiver answers with a status of 2xx.
 
@@ -43,18 +38,25 @@ class Webhook(Request, kw_only=True):
 class _NewRollout(Request, kw_only=True, omit_defaults=True):
     """Lets the loop's learner take over from a baseline by evidence.
 
-    `baseline` is a constant action, "caller" (each request for a decision then has the `action` that the caller would
-    choose), or a saved policy. The learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its reward
-    at least (1 - `tolerance`) times. `steps` are its shares of the traffic, one after the other, each for at least
-    `least_decisions` with losses and `least_seconds`; the baseline keeps the share `holdout`. `budget` is the start-up budget
-    of the guarantee, in widths of the range of losses. After `patience` further decisions, or `patience_seconds` if that is given,
-    a missing loss is not waited for. A rollout that was aborted or rolled back starts again only with `restart`.
+    `baseline` is a constant action (of several knobs an object), "caller" (each request for a decision then has the `action` that
+    the caller would choose), or `{"policy": ...}` with the bytes of the `.manul` file of a saved policy or agent, in Base64. The
+    learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its reward at least (1 - `tolerance`) times.
+    `steps` are its shares of the traffic, one after the other, each for at least `least_decisions` with losses and
+    `least_seconds`; the baseline keeps the share `holdout`. `budget` is the start-up budget of the guarantee, in widths of the
+    range of losses. After `patience` further decisions, or `patience_seconds` if that is given, a missing loss is not waited for.
+    `outcome_range` is the range of the losses or rewards that are compared: by default that of the loop, and required if that is
+    "auto". Those beyond it count as its ends. A rollout that was aborted or rolled back starts again only with `restart`.
     """
 
-    baseline: float | Literal["caller"] | SavedPolicy
+    baseline: float | bool | str | dict[str, Any]
     least_seconds: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     webhook: Webhook | None = None
     restart: bool = False
+
+    def __post_init__(self) -> None:
+        # Snapshots of earlier versions have the bytes themselves.
+        if isinstance(self.baseline, dict) and isinstance(policy := self.baseline.get("policy"), bytes):
+            self.baseline = {"policy": base64.b64encode(policy).decode()}
 
     @property
     def plan(self) -> RolloutPlan:
@@ -108,7 +110,7 @@ class _Rollout(Struct, kw_only=True):
     event: int
     status: Status
     sentence: str
-    baseline: float | Literal["caller", "policy"]
+    baseline: float | bool | str | dict[str, Any]
     least_seconds: float
     budget: float
     webhook: str | None

@@ -105,7 +105,7 @@ class NewDecision(Request, kw_only=True):
     context: Context = None
     within: Limited = None
     id: Id | None = None
-    action: float | None = None
+    action: Action | None = None
 
 
 class NewDecisions(Request, kw_only=True):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +90,7 @@ class Kind:
 
 
 _Class = TypeVar("_Class", bound=type)
+T = TypeVar("T")
 KINDS = Registry[Kind]("kind", "manul.agents", "manul.policies", suggestion="Auto")
 
 
@@ -153,8 +154,12 @@ def _read(path: str | Path) -> tuple[Contents, RowSketch | None]:
     return _verify(header, arrays, str(target))
 
 
-def load(path: str | Path) -> Any:
-    """Load an agent or policy from a file.
+@overload
+def load(path: str | Path) -> Any: ...
+@overload
+def load(path: str | Path, kind: type[T]) -> T: ...
+def load(path: str | Path, kind: type[Any] = object) -> Any:
+    """Load an agent or policy from a file, which must be of a `kind` if one is given.
 
     >>> import tempfile, pathlib, manul
     >>> folder = tempfile.TemporaryDirectory()
@@ -164,7 +169,10 @@ def load(path: str | Path) -> Any:
     Cats(actions=(0.0, 1.0), leaves=8, bandwidth=0.125, epsilon=0.05, losses=(0.0, 1.0), seed=0, table_bits=20)
     >>> folder.cleanup()
     """
-    return _restored(*_read(path), name=str(path))
+    restored = _restored(*_read(path), name=str(path))
+    if not isinstance(restored, kind):
+        raise FileError(f"{path} has a {type(restored).__name__}, not a {kind.__name__}.", "path")
+    return restored
 
 
 def dumps(saveable: Saveable) -> bytes:

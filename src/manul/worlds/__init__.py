@@ -16,6 +16,7 @@ from manul.worlds.hard_worlds import (
 )
 from manul.worlds.regression import Regression
 from manul.worlds.reward_worlds import RewardWorld, bidding, dosing, pricing
+from manul.worlds.simulation import Run, simulate_many
 from manul.worlds.synthetic import Linear, ds, linear
 from manul.worlds.world import NarrowedWorld, ScaledWorld, World
 
@@ -25,6 +26,7 @@ __all__ = [
     "NarrowedWorld",
     "Regression",
     "RewardWorld",
+    "Run",
     "ScaledWorld",
     "World",
     "bidding",
@@ -40,6 +42,7 @@ __all__ = [
     "realizable",
     "season",
     "several",
+    "simulate_many",
     "smooth",
     "turning",
     "valleys",

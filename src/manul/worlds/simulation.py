@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkab
 import numpy as np
 
 from manul import _core
-from manul.actions.decision import Within
+from manul.actions.decision import Decision, Within
+from manul.actions.space import several_knobs
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
-from manul.agents.rollout.rollout import ArmDecision, Rollout
+from manul.agents.rollout.rollout import Rollout
 from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
@@ -25,9 +26,8 @@ from manul.outcomes import outcome_of
 from manul.policies.policy import Agent
 from manul.utils.html_cards import card, curve
 from manul.utils.validation import Floats
-from manul.worlds import ScaledWorld, World
 from manul.worlds.several import Several
-from manul.worlds.world import NarrowedWorld, Table
+from manul.worlds.world import NarrowedWorld, ScaledWorld, Table, World
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,12 +177,12 @@ class _PythonLoop:
                 log.actions[number], log.densities[number] = decision.action, decision.density
                 log.losses[number] = loss
                 _floors(log)[number] = np.nan if decision.floor is None else decision.floor
-                if isinstance(decision, ArmDecision):
+                if decision.arm is not None:
                     cast(list[str], log.arms)[number] = decision.arm
 
 
 def _sets_knobs(agent: Any) -> bool:
-    return not agent.space.is_number
+    return several_knobs(agent) is not None
 
 
 def _several_loop(agent: Any, world: Any) -> _SeveralLoop:
@@ -201,9 +201,8 @@ class _SeveralLoop:
 
     def __init__(self, agent: AutoKnobs, world: Several) -> None:
         self.agent, self.world = agent, world
-        self.actions: list[dict[str, Any]] = []
-        self.densities, self.losses, self.floors = (np.empty(len(world)) for _ in range(3))
-        self.by_knob = {name: np.empty(len(world)) for name in agent.space.names}
+        self.losses = np.empty(len(world))
+        self.decisions: list[Decision] = []
 
     def play(self, first: int, last: int) -> None:
         for number in range(first, last):
@@ -211,18 +210,26 @@ class _SeveralLoop:
             decision = self.agent.decide(context)
             loss = self.world.loss(number, decision.action)
             self.agent.learn(context, decision, **outcome_of(self.agent).told(loss))
-            self.actions.append(decision.action)
-            self.densities[number], self.losses[number] = decision.density, loss
-            self.floors[number] = np.nan if decision.floor is None else decision.floor
-            for name, density in (decision.densities or {}).items():
-                self.by_knob[name][number] = density
+            self.decisions.append(decision)
+            self.losses[number] = loss
 
     def log(self) -> Log:
-        """The log of all rounds."""
-        knobs: Any = {"knobs": self.agent.space, "densities_by_knob": self.by_knob, "floors": self.floors}
-        knobs["outcome"] = self.agent.outcome.with_losses("auto")
-        actions = self.agent.space.columns_of(self.actions)
-        return Log(self.world.contexts, actions, self.densities, self.losses, **knobs)
+        """The log of all rounds; rollouts have arms, but no densities by knob."""
+        space, made = self.agent.space, self.decisions
+        by_knob = [each.densities for each in made if each.densities is not None]
+        known, arms = len(by_knob) == len(made), [each.arm for each in made if each.arm is not None]
+        densities, floors = (np.array([each[place] for each in made], np.float64) for place in (1, 3))
+        return Log(
+            self.world.contexts,
+            space.columns_of([each.action for each in made]),
+            densities,
+            self.losses,
+            knobs=space,
+            densities_by_knob={name: [each[name] for each in by_knob] for name in space.names} if known else None,
+            floors=floors,
+            arms=arms or None,
+            outcome=self.agent.outcome.with_losses("auto"),
+        )
 
 
 @runtime_checkable

@@ -108,6 +108,16 @@ class Choice(Knob[O], Generic[O]):
     def contains(self, lows: Any, highs: Any, positions: Any) -> Any:  # noqa: ARG002 - options have no highs
         return np.asarray(lows).astype(np.int64) >> np.asarray(positions).astype(np.int64) & 1 == 1
 
+    def nearest(self, value: O, within: Any, name: str) -> O:
+        if within is not None and value not in self.stated(within, name):
+            raise InputError(
+                f"within of {name} must allow {value!r}, which has no nearest option, got {within}.", "within"
+            )
+        return value
+
+    def spread(self, value: O, within: Any) -> Options:  # noqa: ARG002
+        return Options({value: 1.0})
+
     def marginal(self, levels: Levels) -> Options:  # noqa: ARG002
         raise AssertionError("the core has probabilities of options, no levels")
 

@@ -31,6 +31,7 @@ else:
 
 # The smallest share of the range for one decision; below it, densities and positions lose precision.
 NARROWEST = 1e-9
+SPREAD = 1024  # a single value counts as spread over this part of a range, so that it has a density
 CELLS = 32  # the most cells in which decisions are counted; there are no more options, and more steps share cells
 Option = str | int | float | bool
 KnobValue = float | Option
@@ -132,6 +133,14 @@ class Knob(ABC, Generic[Value]):
     @abstractmethod
     def contains(self, lows: Any, highs: Any, positions: Any) -> Any:
         """Whether positions are in ranges."""
+
+    @abstractmethod
+    def nearest(self, value: Any, within: Any, name: str) -> Value:
+        """The value of a narrower range that is nearest to one of the knob; raises InputError if there is no nearest one."""
+
+    @abstractmethod
+    def spread(self, value: Any, within: Any) -> Marginal:
+        """The distribution that a single value of a narrower range counts as: the value, or a small part of a range."""
 
     @abstractmethod
     def marginal(self, levels: Levels) -> Marginal:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.distribution import Distribution, Scaled
 from manul.actions.kinds import register_knob
-from manul.actions.kinds.knob import NARROWEST, KnobRange, Levels, Number, as_number, as_pair, mix_levels
+from manul.actions.kinds.knob import NARROWEST, SPREAD, KnobRange, Levels, Number, as_number, as_pair, mix_levels
 from manul.errors import InputError
 from manul.utils.validation import Flags, Floats, are_within, check_range
 
@@ -108,8 +108,30 @@ class Span(Number):
     def size(self, within: KnobRange) -> float:
         return self.value(within[1]) - self.value(within[0]) if self.is_bent else super().size(within)
 
+    def nearest(self, value: float, within: Any, name: str) -> float:  # noqa: ARG002
+        return value if within is None else min(max(value, float(within[0])), float(within[1]))
+
+    def spread(self, value: float, within: Any) -> Distribution | Scaled:
+        """1/1024 of the range around a value, inside the narrower range.
+
+        >>> Span(0.0, 1.0).spread(1.0, None).edges.tolist()
+        [0.9990234375, 1.0]
+        """
+        if self.is_bent:
+            low, high = _part(self.position(value, "value"), self.narrow(within, "value"), 1.0)
+            return self.marginal([(low, high, 1.0)])
+        ends = (self.low, self.high) if within is None else within
+        return Distribution.uniform(*_part(value, ends, self.volume))
+
     def marginal(self, levels: Levels) -> Distribution | Scaled:
         mixed = mix_levels(levels)
         if self.is_bent:
             return Scaled(mixed, self.share, self.number, self.units)
         return Distribution(self.low + mixed.edges * self.volume, mixed.densities / self.volume)
+
+
+def _part(place: float, ends: KnobRange, length: float) -> KnobRange:
+    """The ends of a part around a place, inside of `ends`."""
+    width = min(length / SPREAD, ends[1] - ends[0])
+    low = min(max(place - width / 2, ends[0]), ends[1] - width)
+    return min(low, place), max(low + width, place)  # rounding must not leave the place out

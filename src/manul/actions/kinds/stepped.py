@@ -97,6 +97,14 @@ class Stepped(Number):
             raise InputError(f"within of {name} must contain one of its steps, got ({low:g}, {high:g}).", "within")
         return max(first, 0) / self.count, min(last + 1, self.count) / self.count
 
+    def nearest(self, value: float, within: Any, name: str) -> float:
+        low, high = self.narrow(within, name)
+        half = 0.5 / self.count
+        return self.value(min(max(self.position(value, name), low + half), high - half))
+
+    def spread(self, value: float, within: Any) -> Atoms:  # noqa: ARG002
+        return Atoms(np.array([value]), np.ones(1), self.step)
+
     def describe(self) -> dict[str, Any]:
         return {"low": self.low, "high": self.high, "step": self.step}
 

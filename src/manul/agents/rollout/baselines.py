@@ -2,131 +2,175 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from manul.actions.decision import Within
+from manul import _core
+from manul.actions.decision import Arm, Decision
 from manul.actions.distribution import Atoms, Distribution
+from manul.actions.joint import JointDistribution
+from manul.actions.kinds.knob import SPREAD, Number
+from manul.actions.space import ActionSpace
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.policies.policy import Policy
 from manul.utils import model_files
 
-CELLS = 1024  # a baseline's single action counts as spread over this part of the range, so that it has a density
 CALLER = "caller"
+_STREAM = 0x9E3779B97F4A7C15  # other random numbers than those of the agent, which may have the same seed
 
 
 @dataclass(frozen=True)
 class BaselineArm:
-    """What the baseline plays in one decision: the density that counts, and what it draws from."""
+    """What the baseline plays in one decision: the distribution whose density counts, and the action or what it is drawn from."""
 
-    distribution: Distribution
-    source: float | Distribution | Atoms
+    distribution: Distribution | JointDistribution
+    action: Any = None
+    source: Distribution | Atoms | JointDistribution | None = None
 
-    def draw(self, seed: Sequence[int]) -> float:
-        return self.source if isinstance(self.source, float) else self.source.sample(np.random.default_rng(seed))
+    def draw(
+        self,
+        seed: int,
+        key: int,
+        share: float,
+        *,
+        decide: Callable[[], Decision],
+        look_up: Callable[[Any], tuple[float, float | None]],
+    ) -> Decision:
+        """Draw from the learner with a probability of `share`, otherwise from the baseline; `key` determines which.
+
+        `decide` draws from the learner, and `look_up` returns the learner's density of an action, and its smallest density.
+        Density and floor of the decision are those of the mixture. A mixture of products is no product, so that several knobs
+        have no densities of their own.
+        """
+        learner = _core.draw(seed ^ _STREAM, key)[0] < share
+        if learner:
+            action, density, _, floor, *_ = decide()
+        else:
+            action = self.action if self.source is None else self.source.sample(np.random.default_rng((seed, key)))
+            density, floor = look_up(action)
+        mixed = share * density + (1 - share) * self.distribution.density(action)
+        arm: Arm = "learner" if learner else "baseline"
+        by_knob = dict.fromkeys(action, mixed) if isinstance(action, dict) and len(action) == 1 else None
+        return Decision(action, mixed, None, None if floor is None else share * floor, by_knob, arm)
 
 
 class Baseline(Protocol):
-    """Where the baseline's action comes from; `actions` is the range of actions."""
+    """Where the baseline's action comes from."""
 
-    @property
-    def actions(self) -> Within:
-        """The range of actions."""
-
-    def arm(self, context: Context, within: Within, action: float | None) -> BaselineArm:
-        """What the baseline plays; `action` is the caller's own action, if given."""
+    def arm(self, context: Context, within: Any, action: Any) -> BaselineArm:
+        """What the baseline plays in a narrower range; `action` is the caller's own action, if given."""
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         """The baseline in JSON values, and its arrays."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConstantBaseline:
     """Always the same action, or the nearest one of the narrowed range.
 
-    >>> ConstantBaseline(0.5, (0.0, 1.0)).arm([1.0], (0.0, 1.0), None).distribution.densities
+    >>> ConstantBaseline(0.5, ActionSpace((0.0, 1.0))).arm([1.0], None, None).distribution.densities
     array([1024.])
     """
 
-    constant: float
-    actions: Within
+    constant: Any
+    space: ActionSpace[Any]
 
-    def arm(self, _context: Context, within: Within, action: float | None) -> BaselineArm:
+    def arm(self, _context: Context, within: Any, action: Any) -> BaselineArm:
         _refuse(action)
-        constant = min(max(self.constant, within[0]), within[1])
-        return BaselineArm(cell(constant, within, self.actions), constant)
+        return _single(self.space, self.space.nearest(self.constant, within), within)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
-        return self.constant, {}
+        return {"action": self.constant} if self.space.is_named else self.constant, {}
+
+    def __repr__(self) -> str:
+        return repr(self.constant)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CallerBaseline:
     """The action that the caller would choose, which comes with each decision."""
 
-    actions: Within
+    space: ActionSpace[Any]
 
-    def arm(self, _context: Context, within: Within, action: float | None) -> BaselineArm:
-        low, high = within
-        if not isinstance(action, Real) or not low <= float(action) <= high:
-            rule = f"what you would choose, in [{low:g}, {high:g}]"
-            raise InputError(f"action must be {rule}, since the baseline is the caller, got {action!r}.", "action")
-        return BaselineArm(cell(float(action), within, self.actions), float(action))
+    def arm(self, _context: Context, within: Any, action: Any) -> BaselineArm:
+        try:
+            own = _check_action(self.space, action)
+        except InputError as error:
+            raise self._error(action, str(error)) from None
+        if not all(self.space.contains(within, self.space.positions(own))):
+            raise self._error(action, f"it must be within {within}.")
+        return _single(self.space, own, within)
+
+    def _error(self, action: Any, why: str) -> InputError:
+        rule = "what you would choose, since the baseline is the caller"
+        return InputError(f"action must be {rule}, got {action!r}: {why}", "action")
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         return CALLER, {}
 
+    def __repr__(self) -> str:
+        return repr(CALLER)
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class PolicyBaseline:
     """A saved policy, or an agent that does not learn any more."""
 
     policy: Any
-    actions: Within
+    space: ActionSpace[Any]
 
-    def arm(self, context: Context, within: Within, action: float | None) -> BaselineArm:
-        """What the policy plays; single actions count as the cells around them."""
+    def arm(self, context: Context, within: Any, action: Any) -> BaselineArm:
+        """What the policy plays; single numbers count as spread over parts of the range."""
         _refuse(action)
         source = self.policy.distribution(context, within)
-        if isinstance(source, Distribution):
-            return BaselineArm(source, source)
-        return BaselineArm(cells(source, within, self.actions), source)
+        return BaselineArm(spread(source, self.space, within) if isinstance(source, Atoms) else source, source=source)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         kind, parameters, arrays = model_files.contents(self.policy)
         return {"kind": kind, "parameters": parameters}, arrays
 
+    def __repr__(self) -> str:
+        return repr(self.policy)
 
-def _refuse(action: float | None) -> None:
+
+@runtime_checkable
+class SavedPolicy(Policy, model_files.Saveable, Protocol):
+    """A policy that can be saved."""
+
+    @property
+    def actions(self) -> Any:
+        """What it may choose, as a user writes it."""
+
+
+def _refuse(action: Any) -> None:
     if action is not None:
         raise InputError("action must only be given to a rollout with baseline='caller'.", "action")
 
 
-def cell(action: float, within: Within, actions: Within) -> Distribution:
-    """The part of the range that a single action counts as: 1/1024 of it, inside the narrowed range.
-
-    >>> cell(1.0, (0.0, 1.0), (0.0, 1.0)).edges.tolist()
-    [0.9990234375, 1.0]
-    """
-    width = min((actions[1] - actions[0]) / CELLS, within[1] - within[0])
-    low = min(max(action - width / 2, within[0]), within[1] - width)
-    return Distribution.uniform(min(low, action), max(low + width, action))  # rounding must not leave the action out
+def _single(space: ActionSpace[Any], action: Any, within: Any) -> BaselineArm:
+    if space.is_number:
+        return BaselineArm(_part(space, action, space.stated(within)), action)
+    return BaselineArm(JointDistribution.single(space, action, within), action)
 
 
-def cells(atoms: Atoms, within: Within, actions: Within) -> Distribution:
-    """The mixture of the cells of single actions.
+def _part(space: ActionSpace[Any], action: float, within: Any) -> Distribution:
+    """The part of a range that a single number counts as."""
+    return cast(Distribution, space.knobs[0][1].spread(action, within))
 
-    >>> cells(Atoms(np.array([0.0, 1.0]), np.array([0.25, 0.75]), 1.0), (0.0, 1.0), (0.0, 1.0)).densities
+
+def spread(atoms: Atoms, space: ActionSpace[Any], within: Any) -> Distribution:
+    """The mixture of the parts of a range that single numbers count as.
+
+    >>> spread(Atoms(np.array([0.0, 1.0]), np.array([0.25, 0.75]), 1.0), ActionSpace((0.0, 1.0)), None).densities
     array([256.,   0., 768.])
     """
-    played = atoms.masses > 0
-    parts = [cell(position, within, actions).edges for position in atoms.positions[played].tolist()]
+    played, ends = atoms.masses > 0, space.stated(within)
+    parts = [_part(space, position, ends).edges for position in atoms.positions[played].tolist()]
     lows, highs = np.array(parts).T
     edges = np.unique(parts)
     changes = np.zeros(len(edges))
@@ -135,36 +179,50 @@ def cells(atoms: Atoms, within: Within, actions: Within) -> Distribution:
     return Distribution(edges, np.maximum(np.cumsum(changes)[:-1], 0.0))
 
 
-def check_baseline(baseline: Any, actions: Within) -> Baseline:
-    """Check a baseline against the range of actions: a number, a policy, or "caller".
+def check_baseline(baseline: Any, space: ActionSpace[Any]) -> Baseline:
+    """Check a baseline against the space of actions: an action, a policy, or "caller".
 
-    >>> check_baseline(2.0, (0.0, 1.0))
+    >>> check_baseline(2.0, ActionSpace((0.0, 1.0)))
     Traceback (most recent call last):
-    manul.errors.ParameterError: baseline must be in [0, 1], the range of actions, got 2.0.
+    manul.errors.ParameterError: baseline must be an action, a policy or 'caller', got 2.0: action must be in [0, 1], got 2.
     """
-    _check_width(actions)
+    for title, (_, knob) in zip(space.titles, space.knobs, strict=True):
+        if isinstance(knob, Number) and not knob.is_discrete:
+            _check_width(title, knob)
     if isinstance(baseline, str) and baseline == CALLER:
-        return CallerBaseline(actions)
-    if isinstance(baseline, Real) and not isinstance(baseline, bool):
-        low, high = actions
-        if not (math.isfinite(float(baseline)) and low <= float(baseline) <= high):
+        return CallerBaseline(space)
+    if isinstance(baseline, SavedPolicy):
+        if ActionSpace(baseline.actions).knobs != space.knobs:
             raise ParameterError(
-                f"baseline must be in [{low:g}, {high:g}], the range of actions, got {baseline!r}.", "baseline"
+                f"baseline must have the actions of the agent, {space.actions}, got {baseline.actions}.", "baseline"
             )
-        return ConstantBaseline(float(baseline), actions)
-    if not isinstance(baseline, str) and isinstance(baseline, Policy) and isinstance(baseline, model_files.Saveable):
-        own = getattr(baseline, "actions", actions)
-        if tuple(own) != actions:
-            raise ParameterError(f"baseline must have the actions of the agent, {actions}, got {own}.", "baseline")
-        return PolicyBaseline(baseline, actions)
-    raise ParameterError(f"baseline must be an action, a policy or 'caller', got {baseline!r:.60}.", "baseline")
+        return PolicyBaseline(baseline, space)
+    try:
+        return ConstantBaseline(_check_action(space, baseline), space)
+    except InputError as error:
+        raise ParameterError(
+            f"baseline must be an action, a policy or 'caller', got {baseline!r:.60}: {error}", "baseline"
+        ) from None
 
 
-def _check_width(actions: Within) -> None:
-    """Refuse a range of actions in which a cell has hardly any numbers, or no finite density."""
-    width, spacing = (actions[1] - actions[0]) / CELLS, float(np.spacing(max(map(abs, actions))))
+def _check_action(space: ActionSpace[Any], action: Any) -> Any:
+    """An action with its steps and options as the knobs have them; texts and truth values are no numbers."""
+    values, checked = space.wrap(action), {}
+    for title, (name, knob) in zip(space.titles, space.knobs, strict=True):
+        value = values[name]
+        if not knob.is_option and (not isinstance(value, Real) or isinstance(value, bool)):
+            raise InputError(f"{title} must be {knob.rule}, got {value!r}.", "action")
+        position = knob.position(value, title)
+        checked[name] = knob.value(position) if knob.is_discrete else float(value)
+    return space.unwrap(checked)
+
+
+def _check_width(title: str, knob: Number) -> None:
+    """Refuse a range in which the part that a single number counts as has hardly any numbers, or no finite density."""
+    width, spacing = knob.volume / SPREAD, float(np.spacing(max(abs(knob.low), abs(knob.high))))
     if width < 4 * spacing or width < np.finfo(float).tiny:
         raise ParameterError(
-            f"actions must be a range in which numbers are closer than 1/{4 * CELLS} of it for a rollout, got {actions}.",
+            f"{title} must have a range in which numbers are closer than 1/{4 * SPREAD} of it for a rollout, "
+            f"got {knob.written()}.",
             "actions",
         )

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, Generic, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.decision import Decision, Decisions, Within
-from manul.actions.distribution import Distribution
-from manul.actions.ranges import Actions
-from manul.actions.space import check_one_knob
+from manul.actions.decision import A, Decision, Decisions, Narrowing
+from manul.actions.distribution import Atoms, Distribution
+from manul.actions.joint import JointDistribution
+from manul.actions.kinds.choice import Choice
+from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import Mapped, SaveableAgent
 from manul.agents.player_host import PlayerHost
-from manul.agents.rollout import arms, rollout_files
+from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress
 from manul.contexts import conversion
-from manul.contexts.schema import Context, ContextSchema
+from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
@@ -34,43 +36,24 @@ from manul.utils import model_files
 from manul.utils.validation import Floats, check_seed, check_shape
 
 
-class ArmDecision(NamedTuple):
-    """A decision of a rollout: as `Decision`, with the arm that made it, "learner" or "baseline", and its number.
-
-    The density is that of the mixture of both arms.
-    """
-
-    action: float
-    density: float
-    within: Within | None
-    floor: float | None
-    arm: str
-    number: int
-
-
-class ArmDecisions(NamedTuple):
-    """Many decisions of a rollout as arrays."""
-
-    actions: Floats
-    densities: Floats
-    lows: Floats | None
-    highs: Floats | None
-    floors: Floats | None
-    arms: list[str]
-    numbers: list[int]
-
-
 @model_files.saveable(
     lambda seed: Rollout(
         AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), baseline=1.0, steps=(0.5,), budget=1e9, seed=seed
     ),
+    lambda seed: Rollout(
+        AGENTS["auto"].make(actions={"price": (10, 50), "kind": Choice(["a", "b"])}, seed=seed),
+        baseline={"price": 20, "kind": "b"},
+        steps=(0.5,),
+        budget=1e9,
+        seed=seed,
+    ),
 )
-class Rollout(PlotMixin, model_files.FileMixin):
+class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     """An agent that takes over from a baseline step by step, and goes back by itself if it is worse.
 
-    `baseline` is a constant action, a saved policy, or "caller": then `decide` takes the `action` that the caller would
-    choose. The learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its reward at least
-    (1 - `tolerance`) times. It gets the shares of traffic in `steps`, one after the other, as soon as it is proven
+    `baseline` is an action (a number, an option, or a mapping of all knobs), a saved policy, or "caller": then `decide` takes the
+    `action` that the caller would choose. The learner's loss may be at most (1 + `tolerance`) times that of the baseline, or its
+    reward at least (1 - `tolerance`) times. It gets the shares of traffic in `steps`, one after the other, as soon as it is proven
     not to be worse than that, and goes down a step as soon as it is proven to be worse. The baseline keeps the share
     `holdout` for ever. At all times the learner's expected excess over the baseline is at most `tolerance` times the
     baseline's losses plus `budget` times the width of the range of losses. Each of these three statements is wrong with
@@ -84,7 +67,9 @@ class Rollout(PlotMixin, model_files.FileMixin):
     rates, the learner does not move up.
 
     The settings of the `plan` are given by name: `tolerance`, `confidence`, `steps`, `holdout`, `least_decisions`, `budget`,
-    `patience` and `patience_seconds`.
+    `patience`, `patience_seconds` and `outcome_range`. The statements need a range of losses or rewards: that of the agent, or
+    `outcome_range`, which an agent with "auto" needs. Losses or rewards beyond it count as its ends, so the statements hold for
+    losses or rewards that are cut off there.
 
     Set `agent` to replace the learner: the new one begins at the first step, with new evidence and what is left of the budget.
 
@@ -111,13 +96,11 @@ class Rollout(PlotMixin, model_files.FileMixin):
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
         self._agent, self.seed = agent, check_seed(seed)
-        self.space, self.outcome = agent.space, agent.outcome
-        self.actions = self.space.ends
-        self.losses = self.outcome.known_losses("a rollout")
-        self.baseline: Baseline = check_baseline(baseline, self.actions)
-        self.progress = Progress(self.plan, self.losses)
+        self.space: ActionSpace[A] = agent.space
+        self.actions, self.outcome = agent.actions, agent.outcome
+        self.baseline: Baseline = check_baseline(baseline, self.space)
+        self.progress = Progress(self.plan, self.plan.loss_range(self.outcome))
         self.decisions = 0
-        self._range = Actions(*self.actions)
         self._density_is_checked = False
         self._in_flight = InFlight()
         self._times: dict[int, float] = {}
@@ -150,38 +133,39 @@ class Rollout(PlotMixin, model_files.FileMixin):
     @property
     def evidence(self) -> Evidence:
         """What is known of the learner against the baseline."""
-        return evidence_of(self.progress, self._in_flight)
+        return evidence_of(self.progress, self._in_flight, self.outcome)
 
     def distribution(
-        self, context: Context, within: Within | None = None, *, action: float | None = None
-    ) -> Distribution:
+        self, context: Context, within: Narrowing | None = None, *, action: A | None = None
+    ) -> Distribution | JointDistribution:
         """The mixture of learner and baseline that `decide` draws from."""
-        baseline = self.baseline.arm(context, self._ends(within), action)
+        baseline = self.baseline.arm(context, within, action)
         learner, share = self._learner(context, within), self.traffic
         return learner.mix(baseline.distribution, 1 - share) if share > 0 else baseline.distribution
 
     def decide(
         self,
         context: Context,
-        within: Within | None = None,
+        within: Narrowing | None = None,
         *,
-        action: float | None = None,
+        action: A | None = None,
         time: float | None = None,
-    ) -> ArmDecision:
+    ) -> Decision[A]:
         """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller.
 
-        `time` is in seconds, for a rollout with `patience_seconds`.
+        The decision has the density of the mixture of both arms, the `arm` that made it, and its number as `id`. Several knobs
+        have one joint density: a mixture is no product of densities by knob. `time` is in seconds, for a rollout with `patience_seconds`.
         """
         self._check_time(time)
-        baseline = self.baseline.arm(context, self._ends(within), action)
-        if not self._density_is_checked:
+        baseline = self.baseline.arm(context, within, action)
+        if self.space.is_number and not self._density_is_checked:
             self._learner(context, within)
         return self._draw(context, within, baseline, time)
 
     def learn(
         self,
         context: Context,
-        decision: ArmDecision,
+        decision: Decision[A],
         loss: float | None = None,
         *,
         reward: float | None = None,
@@ -189,46 +173,53 @@ class Rollout(PlotMixin, model_files.FileMixin):
     ) -> None:
         """Learn from the loss or reward of a decision of this rollout, whichever arm made it."""
         self._check_time(time)
-        number = self._check_known([getattr(decision, "number", None)])[0]
+        number = self._check_known([decision.id if isinstance(decision, Decision) else None])[0]
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
-        value = self._check_loss(self.outcome.read(loss, reward))
-        self.agent.learn(context, Decision(*decision[:4]), **outcome)
+        value = self.outcome.read(loss, reward)
+        self.outcome.check(np.array([value]))
+        self.agent.learn(context, decision, **outcome)
         self._judge(number, value, time)
 
     def decide_many(
         self,
-        contexts: npt.ArrayLike,
-        within: npt.ArrayLike | None = None,
+        contexts: Contexts,
+        within: Any = None,
         *,
-        actions: npt.ArrayLike | None = None,
+        actions: Any = None,
         time: float | None = None,
-    ) -> ArmDecisions:
-        """Draw an action for each row; `within` has one (low, high) and `actions` one action of the caller per row."""
+    ) -> Decisions[A]:
+        """Draw an action for each row; `within` has a narrower range and `actions` an action of the caller for each row."""
         self._check_time(time)
         rows = _rows(contexts)
-        pairs = None if within is None else _columns("within", within, len(rows), 2)
-        ends = [None] * len(rows) if pairs is None else [(low, high) for low, high in pairs.tolist()]
-        own = [None] * len(rows) if actions is None else _columns("actions", actions, len(rows)).tolist()
-        # If one row is invalid, nothing is drawn. Rows of numbers are all valid if the first is.
-        baselines = [
-            self.baseline.arm(row, self._ends(end), each) for row, end, each in zip(rows, ends, own, strict=True)
-        ]
-        for row, end in zip(rows[:1] if isinstance(rows, np.ndarray) else rows, ends, strict=False):
-            self._learner(row, end)
-        drawn = [self._draw(*each, time) for each in zip(rows, ends, baselines, strict=True)]
-        values, densities, floors = (
-            np.array([getattr(each, name) for each in drawn], dtype=np.float64)
-            for name in ("action", "density", "floor")
+        ranges, own = self._ranges(within, len(rows)), self._callers(actions, len(rows))
+        # If one row is invalid, nothing is drawn. Rows of numbers with the whole range are all valid if the first is.
+        baselines = [self.baseline.arm(*each) for each in zip(rows, ranges, own, strict=True)]
+        alike = isinstance(rows, np.ndarray) and within is None
+        for row, narrowed in zip(rows[:1] if alike else rows, ranges, strict=False):
+            self._look_up(row, narrowed, None)
+        drawn = [self._draw(*each, time) for each in zip(rows, ranges, baselines, strict=True)]
+        ends: Any = {} if within is None else {"within": ranges}
+        if self.space.is_number and within is not None:
+            lows, highs = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
+            ends = {"lows": lows, "highs": highs}
+        by_knob = None if not drawn or drawn[0].densities is None else [each.densities or {} for each in drawn]
+        return Decisions(
+            self.space.unwrap(self.space.columns_of([each.action for each in drawn])),
+            np.array([each.density for each in drawn], dtype=np.float64),
+            floors=np.array([each.floor for each in drawn], dtype=np.float64),
+            densities_by_knob=None if by_knob is None else self._by_knob(by_knob),
+            arms=np.array([each.arm for each in drawn]),
+            ids=np.array([each.id for each in drawn], dtype=np.int64),
+            **ends,
         )
-        lows, highs = (None, None) if pairs is None else pairs.T
-        return ArmDecisions(
-            values, densities, lows, highs, floors, [each.arm for each in drawn], [each.number for each in drawn]
-        )
+
+    def _by_knob(self, rows: list[dict[str, float]]) -> dict[str, Floats]:
+        return {name: np.array([row[name] for row in rows]) for name in self.space.names}
 
     def learn_many(
         self,
-        contexts: npt.ArrayLike,
-        decisions: ArmDecisions,
+        contexts: Contexts,
+        decisions: Decisions[A],
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
@@ -236,60 +227,89 @@ class Rollout(PlotMixin, model_files.FileMixin):
     ) -> None:
         """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
         self._check_time(time)
-        numbers = self._check_known(getattr(decisions, "numbers", [None]))
+        known = isinstance(decisions, Decisions) and decisions.ids is not None
+        numbers = self._check_known(list(decisions.ids) if known else [None])  # type: ignore[arg-type]
         outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
         values = self.outcome.read_many(losses, rewards)
         check_shape("losses", values, len(numbers))
         self.outcome.check(values)
-        self.agent.learn_many(contexts, Decisions(*decisions[:5]), **outcomes)
+        self.agent.learn_many(contexts, decisions, **outcomes)
         for number, value in zip(numbers, values.tolist(), strict=True):
             self._judge(number, value, time)
 
-    def densities_many(
-        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
-    ) -> Floats:
+    def densities_many(self, contexts: Contexts, actions: Any, within: Any = None) -> Floats:
         """The density of each row's action, which any policy may have drawn."""
         rows = _rows(contexts)
-        return densities_by_row(self, rows, _columns("actions", actions, len(rows)), within)
+        if self.space.is_number:
+            return densities_by_row(self, rows, _columns("actions", actions, len(rows)), within)
+        share, ranges = self.traffic, self._ranges(within, len(rows))
+        positions = self.space.rows(actions, len(rows))
+        triples = zip(rows, ranges, positions, strict=True)
+        baseline = [
+            self.baseline.arm(row, each, None).distribution.density(self.space.action(place))
+            for row, each, place in triples
+        ]
+        learner: Floats = self.agent.densities_many(contexts, positions, within)
+        return share * learner + (1 - share) * np.array(baseline)
 
-    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
+    def largest_densities_many(self, contexts: Contexts, within: Any = None) -> Floats:
         """The largest density of any action of each row."""
         return largest_densities_by_row(self, _rows(contexts), within)
 
-    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+    def moments_many(self, contexts: Contexts, within: Any = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
         return moments_by_row(self, _rows(contexts), within)
 
-    def _learner(self, context: Context, within: Within | None) -> Distribution:
+    def _learner(self, context: Context, within: Any) -> Any:
         learner = self.agent.distribution(context, within)
-        if not isinstance(learner, Distribution):
+        if isinstance(learner, Atoms):
             raise InputError("agent must draw from a density; this one draws from single actions.", "agent")
         self._density_is_checked = True
         return learner
 
-    def _draw(self, context: Context, within: Within | None, baseline: BaselineArm, time: float | None) -> ArmDecision:
-        def look_up(action: float) -> tuple[float, float]:
+    def _look_up(self, context: Context, within: Any, action: Any) -> tuple[float, float | None]:
+        """The learner's density of an action, 0 for None, and its smallest density."""
+        if self.space.is_number:
             learner = self._learner(context, within)
-            return learner.density(action), float(learner.densities.min())
+            return 0.0 if action is None else learner.density(action), float(learner.densities.min())
+        floor = self.agent.decide_again(self.decisions, context, within).floor
+        if action is None:
+            return 0.0, floor
+        rows = [context] if conversion.is_named(context) else conversion.row(context)[np.newaxis]
+        return float(self.agent.densities_many(rows, [action], None if within is None else [within])[0]), floor
 
+    def _draw(self, context: Context, within: Any, baseline: BaselineArm, time: float | None) -> Decision[A]:
         share, number = self.traffic, self.decisions
-        decide = partial(self.agent.decide, context, within)
-        drawn = arms.draw(self.seed, number, share, baseline, decide=decide, look_up=look_up)
-        self._in_flight.add(number, self.progress.ticket(learner=drawn.learner, share=share))
+        decide, look_up = partial(self.agent.decide, context, within), partial(self._look_up, context, within)
+        drawn = baseline.draw(self.seed, number, share, decide=decide, look_up=look_up)
+        self._in_flight.add(number, self.progress.ticket(learner=drawn.arm == "learner", share=share))
         if time is not None:
             self._times[number] = float(time)
         self.decisions += 1
-        arm = "learner" if drawn.learner else "baseline"
-        return ArmDecision(drawn.action, drawn.density, within, drawn.floor, arm, number)
+        return drawn._replace(within=within, id=number)
 
-    def _ends(self, within: Within | None) -> Within:
-        return (
-            self.actions
-            if within is None
-            else self._range.narrow(within, getattr(self.agent, "narrowest_bandwidth", 0.0))
-        )
+    def _ranges(self, within: Any, count: int) -> list[Any]:
+        """The narrower range of each row, or None."""
+        if within is None:
+            return [None] * count
+        if self.space.is_number:
+            return [(low, high) for low, high in _columns("within", within, count, 2).tolist()]
+        self.space.boxes(within, count)
+        return list(within)
 
-    def _check_known(self, numbers: Any) -> list[int]:
+    def _callers(self, actions: Any, count: int) -> list[Any]:
+        """The action of the caller in each row, or None."""
+        if actions is None:
+            return [None] * count
+        columns = self.space.wrap_columns(actions)
+        rows = [self.space.unwrap(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+        if len(rows) != count:
+            raise InputError(
+                f"actions must have one action for each of the {count} contexts, got {len(rows)}.", "actions"
+            )
+        return rows
+
+    def _check_known(self, numbers: Sequence[Any]) -> list[int]:
         unknown = [
             number
             for number in numbers
@@ -300,15 +320,10 @@ class Rollout(PlotMixin, model_files.FileMixin):
         if unknown or len(set(numbers)) < len(numbers):
             raise InputError(
                 "decision must come from this rollout, have no loss yet, and be at most `patience` "
-                f"({self._patience}) old, got number {(unknown or numbers)[0]}.",
+                f"({self._patience}) old, got id {(unknown or numbers)[0]}.",
                 "decision",
             )
         return list(map(int, numbers))
-
-    def _check_loss(self, loss: float) -> float:
-        if not self.losses[0] <= loss <= self.losses[1]:
-            self.outcome.check(np.array([loss]))
-        return loss
 
     @property
     def _patience(self) -> str:
@@ -370,14 +385,16 @@ class Rollout(PlotMixin, model_files.FileMixin):
         """The rollout that was saved with these parameters and arrays."""
         split = model_files.split_by_prefix(arrays)
         inside, baseline = parameters["agent"], parameters["baseline"]
-        if not split.keys() <= ({"agent", "baseline"} if isinstance(baseline, dict) else {"agent"}):
+        saved_policy = isinstance(baseline, dict) and "kind" in baseline
+        if not split.keys() <= ({"agent", "baseline"} if saved_policy else {"agent"}):
             raise model_files.mismatch_error()
         agent = model_files.restore(inside["kind"], inside["parameters"], split.get("agent", {}))
-        if isinstance(baseline, dict):
+        if saved_policy:
             baseline = model_files.restore(baseline["kind"], baseline["parameters"], split.get("baseline", {}))
-        plan = {**parameters["plan"], "steps": tuple(parameters["plan"]["steps"])}
-        rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **plan)
-        rollout.progress = rollout_files.restore(rollout.plan, rollout.losses, parameters["progress"])
+        elif isinstance(baseline, dict):
+            baseline = baseline["action"]
+        rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **parameters["plan"])
+        rollout.progress = rollout_files.restore(rollout.plan, rollout.progress.losses, parameters["progress"])
         rollout.decisions = parameters["decisions"]
         in_flight = dict(parameters["in_flight"])
         times = in_flight.pop("times", [])
@@ -386,16 +403,15 @@ class Rollout(PlotMixin, model_files.FileMixin):
         return rollout
 
     def __repr__(self) -> str:
-        return f"Rollout({self.agent!r}, baseline={self.baseline.describe()[0]!r}, {self.plan!r})"
+        return f"Rollout({self.agent!r}, baseline={self.baseline!r}, {self.plan!r})"
 
 
 def _check_agent(agent: SaveableAgent) -> None:
-    check_one_knob(agent, "Rollout")
     if not isinstance(agent, Agent) or isinstance(agent, Rollout):
         raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
 
 
-def _rows(contexts: npt.ArrayLike) -> Any:
+def _rows(contexts: Contexts) -> Any:
     fields = conversion.to_dicts(contexts)
     return conversion.matrix(contexts) if fields is None else fields
 

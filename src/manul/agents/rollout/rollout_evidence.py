@@ -26,7 +26,9 @@ class Evidence:
     takes; None if it cannot be foreseen. `held_up_by` is the number of a decision without a loss for which
     `later_losses` wait; None if there is no such decision. `left_out` are the decisions of learner and baseline whose losses
     did not come within patience, since the model was given, and `left_out_rates` their shares of all decisions of the arm. If
-    the arms are proven to be left out at different rates, the evidence is `uneven`, and the learner does not move up.
+    the arms are proven to be left out at different rates, the evidence is `uneven`, and the learner does not move up. `beyond` is the
+    number of losses that were beyond the range, since the rollout began: they count as its ends. Losses are
+    those of the `outcome`, and sentences state its values.
     """
 
     status: Status
@@ -46,25 +48,22 @@ class Evidence:
     left_out: tuple[int, int] = (0, 0)
     left_out_rates: tuple[float, float] = (0.0, 0.0)
     uneven: bool = False
+    beyond: int = 0
     moves: tuple[Move, ...] = ()
+    outcome: Outcome = LOSSES
 
     def __str__(self) -> str:
-        return self.sentence(LOSSES)
-
-    def sentence(self, outcome: Outcome) -> str:
-        """What is known, in words."""
         if self.status == "rolled back":
             judged = self.moves[-1].judged
             when = f"after {judged:,} decisions" if judged else "before the loop was reset"
             return f"Rolled back {when}: the learner was worse than tolerated."
         arms = ""
         if self.learner_loss is not None and self.baseline_loss is not None:
-            arms = (
-                f", mean {outcome.name} {outcome.state(self.learner_loss)} against {outcome.state(self.baseline_loss)}"
-            )
+            means = (self.outcome.state(each) for each in (self.learner_loss, self.baseline_loss))
+            arms = f", mean {self.outcome.name} {' against '.join(means)}"
         limit = ", limited by the budget" if self.limited else ""
         text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
-        return f"{text} {self._next_step()}{self._missing_losses(outcome)}{self._delay()}"
+        return f"{text} {self._next_step()}{self._missing_losses()}{self._beyond()}{self._delay()}"
 
     def _next_step(self) -> str:
         if self.status == "done":
@@ -84,14 +83,22 @@ class Evidence:
             return f"Proven not to be worse; the budget has room for the next step in about {self.needed:,} decisions."
         return f"The next step needs about {self.needed:,} more decisions."
 
-    def _missing_losses(self, outcome: Outcome) -> str:
+    def _missing_losses(self) -> str:
         """That one arm lacks more losses than the other, which makes the comparison unfair."""
         if not self.uneven:
             return ""
         learner, baseline = (f"{100 * rate:.3g} %" for rate in self.left_out_rates)
         return (
-            f" Held: {learner} of the learner's decisions and {baseline} of the baseline's had no {outcome.name} when patience ended, "
-            "which is no coincidence. Report them in time or be more patient, and start again."
+            f" Held: {learner} of the learner's decisions and {baseline} of the baseline's had no {self.outcome.name} when patience "
+            "ended, which is no coincidence. Report them in time or be more patient, and start again."
+        )
+
+    def _beyond(self) -> str:
+        several = self.outcome.plural
+        return (
+            f" {several[0].upper()}{several[1:]} beyond the range, which count as its ends: {self.beyond:,}."
+            if self.beyond
+            else ""
         )
 
     def _delay(self) -> str:
@@ -99,12 +106,13 @@ class Evidence:
         if self.held_up_by is None or self.later_losses < COHORT:
             return ""
         return (
-            f" Held up: decision number {self.held_up_by} has no loss, and {self.later_losses:,} later losses wait for it. "
+            f" Held up: decision number {self.held_up_by} has no {self.outcome.name}, and {self.later_losses:,} later "
+            f"{self.outcome.plural} wait for it. "
             "Report it, or wait until patience ends."
         )
 
 
-def evidence_of(progress: Progress, in_flight: InFlight) -> Evidence:
+def evidence_of(progress: Progress, in_flight: InFlight, outcome: Outcome = LOSSES) -> Evidence:
     """The evidence of a rollout so far; `in_flight` are the decisions that are not judged.
 
     >>> from manul.agents.rollout.rollout_plan import RolloutPlan
@@ -136,7 +144,9 @@ def evidence_of(progress: Progress, in_flight: InFlight) -> Evidence:
         left_out=(progress.left_out.left_out[0], progress.left_out.left_out[1]),
         left_out_rates=progress.left_out.rates,
         uneven=progress.uneven,
+        beyond=progress.beyond,
         moves=tuple(progress.moves),
+        outcome=outcome,
     )
 
 

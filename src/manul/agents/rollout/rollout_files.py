@@ -43,6 +43,7 @@ def _what_is_new(progress: Progress) -> dict[str, Any]:
         "owed": (progress.owed, 0.0),
         "proven": (progress.proven, _reached(progress.plan, progress.level)),
         "left_shares": (progress.left_shares, 0.0),
+        "beyond": (progress.beyond, 0),
         "earlier": ([_parts_of(sums) for sums in progress.earlier], []),
         "left_out": (list(astuple(progress.left_out)), list(astuple(LeftOut()))),
     }
@@ -82,6 +83,7 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
         owed=_number(saved.get("owed", 0.0), 0),
         proven=_truth(saved.get("proven", _reached(plan, saved["level"]))),
         left_shares=_number(saved.get("left_shares", 0.0), 0),
+        beyond=_whole(saved.get("beyond", 0)),
         left_out=_left_out(*saved["left_out"]) if "left_out" in saved else LeftOut(),
         below=_side(saved["below"]),
         above=_side(saved["above"]),

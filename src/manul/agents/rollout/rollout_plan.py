@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import Any, TypedDict
 
 from manul.errors import ParameterError
-from manul.utils.validation import check_number, check_whole_number
+from manul.outcomes import Outcome
+from manul.utils.validation import check_number, check_range, check_whole_number
 
 MOST_STEPS = 20
 MOST_LATER = 1_000_000  # decisions that may wait for the loss of an earlier one; their losses are kept in memory
@@ -27,6 +28,7 @@ class PlanSettings(TypedDict, total=False):
     budget: float
     patience: int
     patience_seconds: float | None
+    outcome_range: tuple[float, float] | None
 
 
 def _setting(default: Any, summary: str) -> Any:
@@ -42,7 +44,8 @@ class RolloutPlan:
     that the baseline keeps. `budget` is the start-up budget: the expected excess over the baseline never exceeds
     `tolerance` times the baseline's losses plus the budget, which is counted in widths of the range of losses. Decisions
     whose losses have not come yet count as the worst possible. After `patience` further decisions, or `patience_seconds` if
-    that is given, a missing loss is no longer waited for.
+    that is given, a missing loss is no longer waited for. `outcome_range` is the range of the losses or rewards that are compared: by
+    default that of the agent, and required if that is "auto". Those beyond it count as its ends.
 
     >>> RolloutPlan(steps=(0.05, 1)).shares
     (0.05, 0.98)
@@ -56,9 +59,12 @@ class RolloutPlan:
     budget: float = _setting(100.0, "Start-up budget, in widths of the range of losses.")
     patience: int = _setting(10_000, "Further decisions to wait for a missing loss.")
     patience_seconds: float | None = _setting(None, "Time to wait for a missing loss, instead of --patience.")
+    outcome_range: tuple[float, float] | None = _setting(
+        None, "Range of the losses or rewards, such as 0,100; needed if it is auto."
+    )
 
     def __post_init__(self) -> None:
-        numbers = {
+        numbers: dict[str, Any] = {
             "tolerance": check_number("tolerance", self.tolerance, 0, 1, "Try 0.05.", ends="[)"),
             "confidence": check_number("confidence", self.confidence, 0.5, 1, "Try 0.95.", ends="[)"),
             "steps": _check_steps(self.steps),
@@ -71,6 +77,8 @@ class RolloutPlan:
             numbers["patience_seconds"] = check_number(
                 "patience_seconds", self.patience_seconds, 0, math.inf, "Try 3600.", ends="()"
             )
+        if self.outcome_range is not None:
+            numbers["outcome_range"] = check_range("outcome_range", self.outcome_range)
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
 
@@ -90,10 +98,21 @@ class RolloutPlan:
         return self.patience if self.patience_seconds is None else MOST_LATER
 
     def describe(self) -> dict[str, Any]:
-        settings = {**asdict(self), "steps": list(self.steps)}
-        if self.patience_seconds is None:  # files of earlier versions have no such setting
-            del settings["patience_seconds"]
-        return settings
+        settings = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        # Files of earlier versions do not have the settings that are None.
+        return {name: value for name, value in settings.items() if value is not None}
+
+    def loss_range(self, outcome: Outcome) -> tuple[float, float]:
+        """The range of the losses that are compared, for an agent with this outcome."""
+        if self.outcome_range is not None:
+            return outcome.flip(self.outcome_range)
+        if isinstance(outcome.losses, str):
+            raise ParameterError(
+                f"outcome_range must be given to a rollout of an agent with {outcome.keywords}='auto', because its guarantee needs a "
+                f"range: pass outcome_range=(low, high); {outcome.plural} beyond it count as its ends.",
+                "outcome_range",
+            )
+        return outcome.losses
 
 
 def _check_steps(steps: Sequence[float]) -> tuple[float, ...]:

@@ -104,7 +104,8 @@ class Progress:
     one is left out, and `latest` the highest number with a loss. `known` are the terms of losses that are not in a complete
     cohort. A rollout that is `held` moves down, but not up. `began` is the first period of the present model, `guarantee` has
     the terms of its decisions by step, and `earlier` those of earlier models; `owed` is what the rollout began with.
-    `proven` says whether the learner was proven not to be worse in the last step, or to reach it.
+    `proven` says whether the learner was proven not to be worse in the last step, or to reach it. `beyond` counts the losses that
+    were beyond the range, and count as its ends.
 
     >>> progress = Progress(RolloutPlan(steps=(0.5, 1)), losses=(0.0, 1.0))
     >>> for number in range(1000):
@@ -139,6 +140,7 @@ class Progress:
     cohort: list[tuple[Ticket, float]] = field(default_factory=list)
     cohort_shares: float = 0.0
     left_shares: float = 0.0
+    beyond: int = 0
     arrived: dict[int, tuple[Ticket | None, float | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -225,6 +227,9 @@ class Progress:
         """Add the loss of a decision, once, or None if it is left out. A decision without a ticket is not part of the rollout."""
         if number < self.next or number in self.arrived:
             return
+        if loss is not None:
+            given, loss = loss, min(max(loss, self.losses[0]), self.losses[1])
+            self.beyond += ticket is not None and loss != given
         self.arrived[number] = ticket, loss
         if ticket is not None and loss is not None:
             if self.judged >= COHORT:

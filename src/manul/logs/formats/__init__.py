@@ -59,7 +59,7 @@ def register_format(
 
     >>> import manul
     >>> commas = FORMATS[".csv"]
-    >>> manul.register_format(".comma", read=commas.read, writer=commas.writer)
+    >>> manul.register.format(".comma", read=commas.read, writer=commas.writer)
     >>> format_of(Path("run.comma")) == format_of(Path("run.csv.gz"))
     True
     >>> FORMATS.remove(".comma")

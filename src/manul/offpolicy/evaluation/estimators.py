@@ -49,7 +49,7 @@ def register_estimator(
     `evaluate` or None.
 
     >>> import manul, numpy as np
-    >>> @manul.register_estimator("clipped")
+    >>> @manul.register.estimator("clipped")
     ... def clipped(rows, weights, losses):
     ...     return Terms(np.minimum(weights, 5.0) * losses, np.ones(len(losses)), weights, losses)
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=500)).log

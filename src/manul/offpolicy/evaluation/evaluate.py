@@ -93,7 +93,8 @@ def evaluate(
     has_bounds = bounded or interval == "empirical-likelihood"
     bounds = WeightBounds(examined, largest_weight if has_bounds else UNKNOWN_BOUND, needed=bounded)
     for rows in sample.pieces(progress=progress):
-        contribution = terms(rows, examined.weights(rows), rows.shares)
+        shares = rows.shares  # checks densities, by which weights are divided
+        contribution = terms(rows, examined.weights(rows), shares)
         bounds.add(rows)
         if bounded:
             bounds.require(interval)

@@ -240,7 +240,7 @@ def register_interval(name: str, *, bounded: bool = False) -> Callable[[_Start],
     `largest_weight` of `ends` is an upper bound of all weights; `evaluate` refuses logs without one.
 
     >>> import manul
-    >>> @manul.register_interval("hoeffding", bounded=True)
+    >>> @manul.register.interval("hoeffding", bounded=True)
     ... class Hoeffding(ClopperPearson):
     ...     def __init__(self, seed, largest_weight):
     ...         super().__init__()

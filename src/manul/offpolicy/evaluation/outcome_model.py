@@ -48,7 +48,7 @@ def register_outcome_model(name: str) -> Callable[[_Function], _Function]:
 
     >>> import manul
     >>> from sklearn.linear_model import Ridge
-    >>> @manul.register_outcome_model("ridge")
+    >>> @manul.register.outcome_model("ridge")
     ... def ridge():
     ...     return Ridge()
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=500)).log

@@ -79,7 +79,7 @@ class PolicyOnLog:
     >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=2)).log
     >>> policy = PolicyOnLog(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0.0))
     >>> policy.densities(Rows.of(log)), policy.largest_densities(Rows.of(log))
-    (array([2., 2.]), array([2., 2.]))
+    (array([0., 2.]), array([2., 2.]))
     """
 
     def __init__(self, policy: Any) -> None:

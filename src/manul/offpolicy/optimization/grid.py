@@ -69,7 +69,7 @@ class Grid:
 
     >>> import manul
     >>> def line(**settings):
-    ...     return manul.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1/16, **settings)
+    ...     return manul.agents.SmoothedGreedy(policies=manul.policies.Linear(), bandwidth=1/16, **settings)
     >>> len(Grid(bandwidths=[1/4, 1/8], leaves=[16, 64], others={"line": line}))
     5
     >>> Grid(bandwidths=[1/4], leaves=[16], others=["linear"]).others.keys()

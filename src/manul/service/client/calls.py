@@ -209,7 +209,7 @@ class Calls:
         self,
         loop: str,
         *,
-        baseline: float | str | Path,
+        baseline: float | str | Path | Mapping[str, Any],
         least_seconds: float = 0.0,
         webhook: Mapping[str, str] | None = None,
         restart: bool = False,

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from manul.actions.decision import Within
-from manul.agents.rollout import arms, rollout_files
-from manul.agents.rollout.baselines import Baseline, check_baseline
+from manul.actions.decision import Decision, Narrowing, Within
+from manul.actions.space import ActionSpace
+from manul.agents.rollout import rollout_files
+from manul.agents.rollout.baselines import CALLER, Baseline, PolicyBaseline, check_baseline
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
@@ -19,7 +20,7 @@ from manul.service.engine.loop_agent import from_bytes
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
-from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, SavedPolicy, Step
+from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, Step
 from manul.service.store import OUTCOMES, Event
 from manul.service.store.blocks import DecisionRow, RolloutTicket
 
@@ -89,27 +90,31 @@ class LoopRollout:
         agent: Any,
         key: int,
         context: Any,
-        within: Within | None,
-        callers_action: float | None,
+        within: Narrowing | None,
+        callers_action: Any,
         *,
         playing: bool,
-    ) -> tuple[arms.ArmDraw, RolloutTicket]:
+    ) -> tuple[Decision, RolloutTicket]:
         """Draw from one of the arms; the learner gets no traffic unless it is `playing`."""
-        ends = agent.actions if within is None else agent.narrow(within)
-        action = callers_action if self.settings.baseline == "caller" else None
-        baseline = self.baseline.arm(context, ends, action)
+        action = callers_action if self.settings.baseline == CALLER else None
+        baseline = self.baseline.arm(context, within, action)
         learner = agent.decide_again(key, context, within)
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
         share = self.in_flight.share(self.progress) if playing else 0.0
 
-        def look_up(action: float) -> tuple[float, float | None]:
+        def look_up(action: Any) -> tuple[float, float | None]:
             narrowed = None if within is None else [within]
             return float(agent.densities_many([context], [action], narrowed)[0]), learner.floor
 
-        drawn = arms.draw(self.seed, key, share, baseline, decide=lambda: learner, look_up=look_up)
-        ticket = self.progress.ticket(learner=drawn.learner, share=share)
-        return drawn, RolloutTicket(self.event, *ticket)
+        drawn = baseline.draw(self.seed, key, share, decide=lambda: learner, look_up=look_up)
+        ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share)
+        return drawn._replace(within=within), RolloutTicket(self.event, *ticket)
+
+    @property
+    def stated_baseline(self) -> Any:
+        """The action of the baseline, "caller" or "policy"."""
+        return "policy" if isinstance(self.baseline, PolicyBaseline) else self.settings.baseline
 
     def add(self, event: Event, decision: DecisionRow | None) -> None:
         """Add an event: the outcome of a decision, that it is overdue, or a number that no decision has."""
@@ -120,8 +125,7 @@ class LoopRollout:
             self.counts[not ticket.learner] += 1
         self.progress.held = self.paused or event.time < self.not_before
         looks, moves = self.progress.judged // COHORT, len(self.progress.moves)
-        low, high = self.progress.losses
-        self.progress.add(event.decision, ticket, None if event.kind == "overdue" else min(max(event.loss, low), high))
+        self.progress.add(event.decision, ticket, None if event.kind == "overdue" else event.loss)
         for move in self.progress.moves[moves:]:
             self._note_move(event, move.reason, origin=move.origin, low=move.low, high=move.high)
             self.step_began = event.time
@@ -260,15 +264,13 @@ class LoopRollout:
 
 def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, Within]:
     """The baseline, the plan and the range of losses of a rollout; an error names the setting that is wrong."""
-    space = LoopSpace.of(loop)
-    if not space.is_number:
-        raise Invalid("A rollout takes one knob; this loop has several.", "loop")
     if settings.webhook is not None:
         check_url(settings.webhook.url)
+    space = LoopSpace.of(loop)
     try:
         plan = settings.plan
-        losses = loop.outcome.known_losses("a rollout")
-        return check_baseline(_baseline(settings.baseline), space.actions), plan, losses
+        baseline = check_baseline(_baseline(settings.baseline, space), ActionSpace(space))
+        return baseline, plan, plan.loss_range(loop.outcome)
     except Invalid:
         raise
     except ManulError as error:
@@ -285,20 +287,21 @@ def check_url(url: str) -> None:
         raise Invalid(f"webhook.url must be a URL such as https://example.com/moves, got {url!r}.", "webhook.url")
 
 
-def _baseline(given: float | str | SavedPolicy) -> Any:
-    if not isinstance(given, SavedPolicy):
+def _baseline(given: Any, space: LoopSpace) -> Any:
+    """The baseline of a request: an object with a policy is one unless the loop has a knob of this name."""
+    if not isinstance(given, dict) or {*given} != {"policy"} or space.names == ["policy"]:
         return given
     try:
-        return from_bytes(given.policy)
-    except Invalid as error:
+        return from_bytes(msgspec.convert(given["policy"], bytes))
+    except (Invalid, msgspec.ValidationError) as error:
         raise Invalid(str(error), "baseline") from None
 
 
 def check_contexts(rollout: LoopRollout, context: Any) -> None:
     """Refuse a policy as the baseline that does not accept the contexts of the loop."""
-    if not isinstance(rollout.settings.baseline, SavedPolicy):
+    if not isinstance(rollout.baseline, PolicyBaseline):
         return
     try:
-        rollout.baseline.arm(context, rollout.baseline.actions, None)
+        rollout.baseline.arm(context, None, None)
     except ManulError as error:
         raise Invalid(f"The baseline does not accept this loop's contexts: {error}", "baseline") from None

@@ -111,7 +111,7 @@ class Model:
             contexts = [self._shape]
         return list(islice(filter(self.accepts, reversed(contexts)), count))[::-1]
 
-    def draw(self, number: int, key: int, context: Any, within: Any, callers_action: float | None = None) -> Drawn:
+    def draw(self, number: int, key: int, context: Any, within: Any, callers_action: Any = None) -> Drawn:
         """Draw the action of a decision with a number; `key` seeds the draw, and `callers_action` is what the caller would choose."""
         # The core takes an array without a conversion.
         features = context if isinstance(context, dict) else np.array(context, np.float64)
@@ -120,10 +120,10 @@ class Model:
                 return Drawn(self.agent.decide_again(key, features, within), self.event, None)
             replicas, generation = self.membership()
             playing = replicas > 0 and generation == self.generation and not self.is_stopped(self.rollout)
-            arm, ticket = self.rollout.draw(self.agent, key, features, within, callers_action, playing=playing)
+            decision, ticket = self.rollout.draw(self.agent, key, features, within, callers_action, playing=playing)
             # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
             self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
-            return Drawn(Decision(arm.action, arm.density, within, arm.floor), self.event, ticket)
+            return Drawn(decision, self.event, ticket)
 
     def draw_many(
         self, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]

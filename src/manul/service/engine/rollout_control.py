@@ -12,12 +12,11 @@ import msgspec
 
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_progress import COHORT
-from manul.outcomes import Outcome
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts
 from manul.service.engine.model import Model
 from manul.service.errors import Conflict, Unavailable, Unknown
-from manul.service.rollout_schema import NewRollout, Rollout, SavedPolicy, Status
+from manul.service.rollout_schema import NewRollout, Rollout, Status
 from manul.service.store import Event, Transaction
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def describe_all(loops: Iterable[Loop], now: float) -> list[Rollout]:
 
 
 def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
-    evidence = evidence_of(rollout.progress, rollout.in_flight)
+    evidence = evidence_of(rollout.progress, rollout.in_flight, loop.settings.outcome)
     stopped = loop.model.is_stopped(rollout)
     if stopped:  # also if the learner has not come to it yet
         evidence = replace(evidence, status="rolled back", step=0, traffic=0.0, limited=False, needed=None)
@@ -169,8 +168,8 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
         started=rollout.started,
         event=rollout.event,
         status="aborted" if stopped else _status(rollout, evidence),
-        sentence=ABORTED if stopped else _sentence(rollout, evidence, loop.settings.outcome),
-        baseline="policy" if isinstance(settings.baseline, SavedPolicy) else settings.baseline,
+        sentence=ABORTED if stopped else _sentence(rollout, evidence),
+        baseline=rollout.stated_baseline,
         **asdict(rollout.plan) | {"budget": evidence.budget},
         least_seconds=settings.least_seconds,
         webhook=None if settings.webhook is None else settings.webhook.url,
@@ -202,9 +201,9 @@ def _status(rollout: LoopRollout, evidence: Evidence) -> Status:
     return "paused" if rollout.paused else evidence.status
 
 
-def _sentence(rollout: LoopRollout, evidence: Evidence, outcome: Outcome) -> str:
+def _sentence(rollout: LoopRollout, evidence: Evidence) -> str:
     if evidence.status == "rolled back" and evidence.moves[-1].reason == "aborted":
         return ABORTED
     started = "" if rollout.moves[0].reason == "started" else "This is a new test: earlier evidence does not count. "
     paused = " Paused: the learner can lose traffic, but does not get more." if rollout.paused else ""
-    return f"{started}{evidence.sentence(outcome)}{paused}"
+    return f"{started}{evidence}{paused}"

@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 
-from manul.service.store import OUTCOMES, Event, Lookup, LoopGone, Snapshot
+from manul.service.store import Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, Recent, block_of, block_with, event_of
+from manul.service.store.reading import EVENT, HISTORY, Recent, block_of, block_with, event_of, tally
 from manul.service.store.watchdog import Connection, Watchdog
 
 SLOTS = 16
@@ -186,15 +186,14 @@ class PostgresTransaction:
         return numbered
 
     def _write_events(self) -> None:
-        added, self._added = self._added, {}
-        for loop, events in sorted(added.items()):
+        written, self._added = self._added, {}
+        for loop, events in sorted(written.items()):
             keys = [None if event.key is None else event.key.encode() for event in events]
             columns = [array(event[place] for event in events) for place in range(5)]
             self._execute(EVENTS, loop, *columns, keys if any(key is not None for key in keys) else None)
-            settled = [event.loss for event in events if event.kind in OUTCOMES]
-            kinds = [event.kind for event in events]
-            late, defaulted = kinds.count("late"), kinds.count("default")
-            self._execute(HEAD, len(events), len(settled), sum(settled), late, defaulted, loop)
+            added = tally(events)
+            totals = (added.outcomes, added.loss_sum, added.late, added.defaulted)
+            self._execute(HEAD, added.events, *totals, loop)
 
     def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
         query = (

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
-from manul.service.store import Event, Kind, LoopRow, Snapshot
+from manul.service.store import OUTCOMES, Counts, Event, Kind, LoopRow, Snapshot
 from manul.service.store.blocks import Block, DamagedBlock, DecisionRow, decode
 
 log = logging.getLogger("manul.service")
@@ -135,6 +135,12 @@ class Reading:
 
     def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
+
+
+def tally(events: Sequence[Event]) -> Counts:
+    """What events add to the totals of their loop."""
+    settled, kinds = [event.loss for event in events if event.kind in OUTCOMES], [event.kind for event in events]
+    return Counts(0, len(settled), sum(settled), kinds.count("late"), kinds.count("default"), len(events))
 
 
 def block_with(read: Any, loop: int, number: int) -> Block | None:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from msgspec.structs import astuple
 
-from manul.service.store import OUTCOMES, Counts, Event, Lookup, LoopGone, Snapshot
+from manul.service.store import Counts, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of
+from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of, tally
 
 _Value = TypeVar("_Value")
 # Values per query; SQLite limits the number of parameters.
@@ -117,10 +117,7 @@ class SqliteTransaction:
         self._connection.executemany(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", [(loop, *event) for event in numbered]
         )
-        settled, kinds = [event.loss for event in numbered if event.kind in OUTCOMES], [each.kind for each in numbered]
-        late, defaulted = kinds.count("late"), kinds.count("default")
-        counted = Counts(0, len(settled), sum(settled), late, defaulted, len(numbered))
-        _add(added, counted)
+        _add(added, tally(numbered))
         return numbered
 
     def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:

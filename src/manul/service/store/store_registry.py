@@ -14,7 +14,7 @@ def register_store(scheme: str, opener: Callable[[str], Store]) -> None:
     """Register a function that opens a store, for `manul serve --store SCHEME://...`.
 
     >>> import manul
-    >>> manul.register_store("file", lambda url: STORES["sqlite"](url.removeprefix("file://")))
+    >>> manul.register.store("file", lambda url: STORES["sqlite"](url.removeprefix("file://")))
     >>> "file" in STORES.names()
     True
     >>> STORES.remove("file")

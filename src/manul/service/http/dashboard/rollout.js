@@ -64,8 +64,14 @@ function next({ status, needed, not_before, unsent }, rate, now) {
   return texts.join(" ")
 }
 
+const stated = (action) => {
+  if (typeof action !== "object") return typeof action === "number" ? number(action) : String(action)
+  const values = Object.entries(action).map(([name, value]) => `${name} ${stated(value)}`)
+  return values.join(", ")
+}
+
 function describe({ baseline, tolerance, confidence, holdout }) {
-  const whose = { caller: "the caller's action", policy: "a saved policy" }[baseline] ?? number(baseline)
+  const whose = { caller: "the caller's action", policy: "a saved policy" }[baseline] ?? stated(baseline)
   return `baseline ${whose}, tolerance ${percent(tolerance)}, confidence ${percent(confidence)}, holdout ${percent(holdout)}`
 }
 
