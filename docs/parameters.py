@@ -190,7 +190,6 @@ MEANINGS |= {
     "theory.bandwidth": "the half-width of the window around the chosen action, as a share of the range of actions.",
     "valleys.knobs": "the number of knobs.",
     "Decisions.actions": "the action of each row.",
-    "ArmDecisions.actions": "the action of each row.",
     "KnobEffect.losses": "the predicted loss of each value.",
     "sample_many.count": "the number of actions.",
     "new_figure.width": "in inches.",

@@ -300,6 +300,9 @@ class Atoms:
         return atoms_plot(self.positions, self.masses / self.spacing, axes)
 
 
+_ROUNDING = 1e-12
+
+
 @dataclass(frozen=True, eq=False)
 class Scaled:
     """A distribution over values on a bent scale, such as a logarithmic one: piecewise constant over their positions.
@@ -323,8 +326,9 @@ class Scaled:
     def density_many(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
         values = np.asarray(actions, dtype=np.float64)
         ends = self.inner.edges[[0, -1]]
-        places = np.clip(self.share(np.clip(values, *self.number(ends))), *ends)  # rounding must not leave the range
-        inside = (values >= self.number(ends[0])) & (values <= self.number(ends[1]))
+        clipped = np.clip(values, *self.number(ends))
+        places = np.clip(self.share(clipped), *ends)
+        inside = np.abs(values - clipped) <= _ROUNDING * np.abs(clipped)  # the end of a range may be rounded
         return np.where(inside, self.inner.density_many(places) / self.units(values), 0.0)
 
     def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

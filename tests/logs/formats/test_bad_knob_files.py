@@ -167,7 +167,7 @@ def test_forged_knobs_in_the_metadata_are_refused(metadata):
 
 
 ARRAYS = [
-    ({"actions": {"price": [20.0]}}, "actions must set the knob 'n' too"),
+    ({"actions": {"price": [20.0]}}, "actions must have the knob 'n' too"),
     ({"actions": {"price": [20.0], "n": [3]}}, "n must be one of 1, 2, got 3 in row 0"),
     ({"actions": {"price": [20.0], "n": [True]}}, "n must be one of 1, 2, got True in row 0"),
     ({"actions": {"price": [9.0], "n": [1]}}, r"price must be in \[10, 50\], got 9.0 in row 0"),
@@ -175,7 +175,7 @@ ARRAYS = [
     ({"actions": {"price": [20.0], "n": [1], "x": [1]}}, "actions has an unknown knob 'x'"),
     ({"actions": {"price": 20.0, "n": [1]}}, "price must be a column with one value per row, got 20.0"),
     ({"actions": {"price": [[20.0, 3.0]], "n": [1]}}, "price must be a column of numbers"),
-    ({"actions": [20.0]}, "actions must be a mapping of price, n to values"),
+    ({"actions": [20.0]}, "actions must map each of price, n"),
     ({"actions": {"price": [20.0, 21.0], "n": [1]}}, r"one length, got lengths \[1, 2\]"),
     ({"lows": [0.0], "highs": [1.0]}, "lows is for logs with one knob"),
     ({"action_range": (0, 1)}, "action_range is for logs with one knob"),

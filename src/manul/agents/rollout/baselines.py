@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from manul import _core
 from manul.actions.decision import Arm, Decision
-from manul.actions.distribution import Atoms, Distribution
+from manul.actions.distribution import Atoms, Distribution, Scaled
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import SPREAD, Number
+from manul.actions.kinds.span import Span
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
@@ -28,7 +29,7 @@ _STREAM = 0x9E3779B97F4A7C15  # other random numbers than those of the agent, wh
 class BaselineArm:
     """What the baseline plays in one decision: the distribution whose density counts, and the action or what it is drawn from."""
 
-    distribution: Distribution | JointDistribution
+    distribution: Distribution | Scaled | JointDistribution
     action: Any = None
     source: Distribution | Atoms | JointDistribution | None = None
 
@@ -154,13 +155,8 @@ def _refuse(action: Any) -> None:
 
 def _single(space: ActionSpace[Any], action: Any, within: Any) -> BaselineArm:
     if space.is_number:
-        return BaselineArm(_part(space, action, space.stated(within)), action)
+        return BaselineArm(Span(*space.ends).spread(action, space.stated(within)), action)
     return BaselineArm(JointDistribution.single(space, action, within), action)
-
-
-def _part(space: ActionSpace[Any], action: float, within: Any) -> Distribution:
-    """The part of a range that a single number counts as."""
-    return cast(Distribution, space.knobs[0][1].spread(action, within))
 
 
 def spread(atoms: Atoms, space: ActionSpace[Any], within: Any) -> Distribution:
@@ -169,8 +165,8 @@ def spread(atoms: Atoms, space: ActionSpace[Any], within: Any) -> Distribution:
     >>> spread(Atoms(np.array([0.0, 1.0]), np.array([0.25, 0.75]), 1.0), ActionSpace((0.0, 1.0)), None).densities
     array([256.,   0., 768.])
     """
-    played, ends = atoms.masses > 0, space.stated(within)
-    parts = [_part(space, position, ends).edges for position in atoms.positions[played].tolist()]
+    played, ends, span = atoms.masses > 0, space.stated(within), Span(*space.ends)
+    parts = [span.spread(position, ends).edges for position in atoms.positions[played].tolist()]
     lows, highs = np.array(parts).T
     edges = np.unique(parts)
     changes = np.zeros(len(edges))

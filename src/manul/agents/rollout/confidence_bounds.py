@@ -38,14 +38,7 @@ NOTHING_UNKNOWN: tuple[Pair, Pair] = (0.0, 0.0), (0.0, 0.0)
 
 @dataclass
 class WholeSums:
-    """Sums of terms and of their squares that are rounded up to whole units, so that terms can be taken away again.
-
-    >>> sums = WholeSums()
-    >>> sums.add(0.25, 0.0625)
-    >>> sums.add(0.25, 0.0625, times=-1)
-    >>> sums
-    WholeSums(total=0, squares=0)
-    """
+    """Sums of terms and of their squares that are rounded up to whole units, so that terms can be taken away again."""
 
     total: int = 0
     squares: int = 0

@@ -31,12 +31,7 @@ class Outcomes(NamedTuple):
 
 
 def excess_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floats:
-    """Terms with the expected value p (L - B - t |B|).
-
-    >>> outcomes = Outcomes(np.array([True, False]), np.full(2, 0.5), np.array([0.3, 0.1]))
-    >>> excess_terms(outcomes, centre=0.2, tolerance=0.0).round(3)
-    array([0.1, 0.1])
-    """
+    """Terms with the expected value p (L - B - t |B|)."""
     learner, shares, losses = outcomes
     odds, allowed = shares / (1 - shares), centre + tolerance * abs(centre)
     baseline = -odds * (losses + tolerance * np.abs(losses) - allowed)
@@ -45,11 +40,7 @@ def excess_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floats:
 
 
 def excess_bounds(shares: Floats, centre: float, tolerance: float, losses: Within) -> tuple[Floats, Floats]:
-    """How far the excess terms of decisions with these shares can be below and above 0.
-
-    >>> excess_bounds(np.array([0.5]), centre=0.2, tolerance=0.0, losses=(0.0, 1.0))
-    (array([0.8]), array([0.8]))
-    """
+    """How far the excess terms of decisions with these shares can be below and above 0."""
     low, high = losses
     odds, allowed = shares / (1 - shares), centre + tolerance * abs(centre)
     below = np.maximum(centre - low, odds * (high + tolerance * abs(high) - allowed)) + shares * (allowed - centre)
@@ -57,11 +48,7 @@ def excess_bounds(shares: Floats, centre: float, tolerance: float, losses: Withi
 
 
 def smallest_size(losses: Within) -> float:
-    """The smallest absolute loss of a range.
-
-    >>> smallest_size((-2.0, 5.0)), smallest_size((-5.0, -2.0))
-    (0.0, 2.0)
-    """
+    """The smallest absolute loss of a range."""
     low, high = losses
     return 0.0 if low <= 0 <= high else min(abs(low), abs(high))
 
@@ -74,12 +61,7 @@ class UnknownTerms(NamedTuple):
 
 
 def unknown_terms(*, learner: bool, share: float, centre: float, tolerance: float, losses: Within) -> UnknownTerms:
-    """The terms of a decision whose loss never came.
-
-    >>> terms = [unknown_terms(learner=arm, share=0.5, centre=0.2, tolerance=0.1, losses=(0.0, 1.0)) for arm in (True, False)]
-    >>> [round(one + other, 9) for one, other in zip(terms[0].excess, terms[1].excess)]  # both arms are equally likely
-    [0.0, 0.0]
-    """
+    """The terms of a decision whose loss never came."""
     size, allowed = smallest_size(losses), centre + tolerance * abs(centre)
     odds, offset = share / (1 - share), share * (allowed - centre)
     excess, guarantee = [], []
@@ -91,12 +73,7 @@ def unknown_terms(*, learner: bool, share: float, centre: float, tolerance: floa
 
 
 def guarantee_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floats:
-    """Terms with the expected value p (L - B) - t |B|.
-
-    >>> outcomes = Outcomes(np.array([True, False]), np.full(2, 0.5), np.array([0.3, 0.2]))
-    >>> guarantee_terms(outcomes, centre=0.2, tolerance=0.1).round(3)
-    array([ 0.08, -0.02])
-    """
+    """Terms with the expected value p (L - B) - t |B|."""
     learner, shares, losses = outcomes
     saved = shares * (losses - centre) + tolerance * (np.abs(losses) - abs(centre))
     terms: Floats = np.where(learner, losses - centre, -saved / (1 - shares)) - tolerance * abs(centre)
@@ -104,11 +81,7 @@ def guarantee_terms(outcomes: Outcomes, centre: float, tolerance: float) -> Floa
 
 
 def guarantee_term(*, learner: bool, share: float, loss: float, centre: float, tolerance: float) -> float:
-    """The guarantee term of one decision.
-
-    >>> round(guarantee_term(learner=False, share=0.5, loss=0.2, centre=0.2, tolerance=0.1), 3)
-    -0.02
-    """
+    """The guarantee term of one decision."""
     if learner:
         return loss - centre - tolerance * abs(centre)
     saved = share * (loss - centre) + tolerance * (abs(loss) - abs(centre))
@@ -116,11 +89,7 @@ def guarantee_term(*, learner: bool, share: float, loss: float, centre: float, t
 
 
 def guarantee_bound(share: float, centre: float, tolerance: float, losses: Within) -> float:
-    """How far guarantee terms can be above 0, for shares up to `share`.
-
-    >>> round(guarantee_bound(0.5, centre=0.2, tolerance=0.0, losses=(0.0, 1.0)), 3)
-    0.8
-    """
+    """How far guarantee terms can be above 0, for shares up to `share`."""
     low, high = losses
     saved = (share * (centre - low) + tolerance * max(abs(centre) - smallest_size(losses), 0.0)) / (1 - share)
     return max(high - centre, saved)

@@ -10,14 +10,7 @@ from manul.agents.rollout.rollout_progress import Progress, Ticket
 
 
 class InFlight:
-    """Tickets by number, in the order of the decisions, and `total`, the sum of the learner's shares in them.
-
-    >>> decisions = InFlight()
-    >>> decisions.add(7, Ticket(learner=True, share=0.25, level=0, period=0))
-    >>> decisions.forget_before(8)
-    >>> decisions.total
-    0.0
-    """
+    """Tickets by number, in the order of the decisions, and `total`, the sum of the learner's shares in them."""
 
     def __init__(self, tickets: Mapping[int, Ticket] | None = None, total: float | None = None) -> None:
         self.tickets = dict(tickets or {})

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import A, Decision, Decisions, Narrowing
-from manul.actions.distribution import Atoms, Distribution
-from manul.actions.joint import JointDistribution
+from manul.actions.distribution import Atoms
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
@@ -28,7 +27,7 @@ from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress
 from manul.contexts import conversion
-from manul.contexts.schema import Context, Contexts, ContextSchema
+from manul.contexts.schema import Context, ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
@@ -135,9 +134,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         """What is known of the learner against the baseline."""
         return evidence_of(self.progress, self._in_flight, self.outcome)
 
-    def distribution(
-        self, context: Context, within: Narrowing | None = None, *, action: A | None = None
-    ) -> Distribution | JointDistribution:
+    def distribution(self, context: Context, within: Narrowing | None = None, *, action: A | None = None) -> Any:
         """The mixture of learner and baseline that `decide` draws from."""
         baseline = self.baseline.arm(context, within, action)
         learner, share = self._learner(context, within), self.traffic
@@ -182,7 +179,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
 
     def decide_many(
         self,
-        contexts: Contexts,
+        contexts: npt.ArrayLike,
         within: Any = None,
         *,
         actions: Any = None,
@@ -202,23 +199,20 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         if self.space.is_number and within is not None:
             lows, highs = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
             ends = {"lows": lows, "highs": highs}
-        by_knob = None if not drawn or drawn[0].densities is None else [each.densities or {} for each in drawn]
+        densities, names = np.array([each.density for each in drawn], dtype=np.float64), self.space.names
         return Decisions(
             self.space.unwrap(self.space.columns_of([each.action for each in drawn])),
-            np.array([each.density for each in drawn], dtype=np.float64),
+            densities,
             floors=np.array([each.floor for each in drawn], dtype=np.float64),
-            densities_by_knob=None if by_knob is None else self._by_knob(by_knob),
+            densities_by_knob={names[0]: densities} if self.space.is_named and len(names) == 1 else None,
             arms=np.array([each.arm for each in drawn]),
             ids=np.array([each.id for each in drawn], dtype=np.int64),
             **ends,
         )
 
-    def _by_knob(self, rows: list[dict[str, float]]) -> dict[str, Floats]:
-        return {name: np.array([row[name] for row in rows]) for name in self.space.names}
-
     def learn_many(
         self,
-        contexts: Contexts,
+        contexts: npt.ArrayLike,
         decisions: Decisions[A],
         losses: npt.ArrayLike | None = None,
         *,
@@ -237,26 +231,26 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         for number, value in zip(numbers, values.tolist(), strict=True):
             self._judge(number, value, time)
 
-    def densities_many(self, contexts: Contexts, actions: Any, within: Any = None) -> Floats:
+    def densities_many(self, contexts: npt.ArrayLike, actions: Any, within: Any = None) -> Floats:
         """The density of each row's action, which any policy may have drawn."""
         rows = _rows(contexts)
         if self.space.is_number:
             return densities_by_row(self, rows, _columns("actions", actions, len(rows)), within)
         share, ranges = self.traffic, self._ranges(within, len(rows))
-        positions = self.space.rows(actions, len(rows))
-        triples = zip(rows, ranges, positions, strict=True)
+        is_table = isinstance(actions, np.ndarray) and actions.ndim == 2
+        values = map(self.space.action, actions) if is_table else self._callers(actions, len(rows))
+        learner: Floats = self.agent.densities_many(contexts, actions, within)
         baseline = [
-            self.baseline.arm(row, each, None).distribution.density(self.space.action(place))
-            for row, each, place in triples
+            self.baseline.arm(row, each, None).distribution.density(action)
+            for row, each, action in zip(rows, ranges, values, strict=True)
         ]
-        learner: Floats = self.agent.densities_many(contexts, positions, within)
         return share * learner + (1 - share) * np.array(baseline)
 
-    def largest_densities_many(self, contexts: Contexts, within: Any = None) -> Floats:
+    def largest_densities_many(self, contexts: npt.ArrayLike, within: Any = None) -> Floats:
         """The largest density of any action of each row."""
         return largest_densities_by_row(self, _rows(contexts), within)
 
-    def moments_many(self, contexts: Contexts, within: Any = None) -> tuple[Floats, Floats]:
+    def moments_many(self, contexts: npt.ArrayLike, within: Any = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
         return moments_by_row(self, _rows(contexts), within)
 
@@ -411,7 +405,7 @@ def _check_agent(agent: SaveableAgent) -> None:
         raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
 
 
-def _rows(contexts: Contexts) -> Any:
+def _rows(contexts: Any) -> Any:
     fields = conversion.to_dicts(contexts)
     return conversion.matrix(contexts) if fields is None else fields
 

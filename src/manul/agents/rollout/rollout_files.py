@@ -56,12 +56,7 @@ def _reached(plan: RolloutPlan, level: int) -> bool:
 
 
 def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progress:
-    """The progress of a description.
-
-    >>> progress = Progress(RolloutPlan(), (0.0, 1.0))
-    >>> restore(progress.plan, (0.0, 1.0), describe(progress)) == progress
-    True
-    """
+    """The progress of a description."""
     steps, period = len(saved["trials"]), _whole(saved["period"])
     opened = len(saved["guarantee"])
     if not steps == len(saved["centres"]) or not 1 <= opened <= steps <= len(plan.steps):
@@ -111,11 +106,7 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any]) -> Progres
 
 
 def ticket(progress: Progress, learner: Any, share: Any, level: Any, period: Any) -> Ticket:
-    """The ticket of a file, checked against the progress.
-
-    >>> ticket(Progress(RolloutPlan(), (0.0, 1.0)), True, 0.05, 0, 0)
-    Ticket(learner=True, share=0.05, level=0, period=0)
-    """
+    """The ticket of a file, checked against the progress."""
     made = _whole(period, 0, progress.period)
     steps = progress.guarantee if made >= progress.began else progress.earlier
     step = _whole(level, 0, len(steps) - 1)
@@ -123,11 +114,7 @@ def ticket(progress: Progress, learner: Any, share: Any, level: Any, period: Any
 
 
 def restore_in_flight(progress: Progress, decisions: Any, tickets: list[list[Any]], total: Any) -> InFlight:
-    """The decisions that are not judged; `decisions` is how many there were.
-
-    >>> restore_in_flight(Progress(RolloutPlan(), (0.0, 1.0)), 9, [[7, False, 0.05, 0, 0]], 0.05).tickets
-    {7: Ticket(learner=False, share=0.05, level=0, period=0)}
-    """
+    """The decisions that are not judged; `decisions` is how many there were."""
     last = _whole(decisions) - 1
     restored = {_whole(number, progress.next, last): ticket(progress, *parts) for number, *parts in tickets}
     if not restored.keys() >= progress.arrived.keys():

@@ -244,13 +244,7 @@ class Progress:
                 self._leave_out(ticket)
 
     def overdue(self, most: int) -> list[int]:
-        """The first numbers without a loss that are not waited for any more: a decision that is `patience` later has its loss.
-
-        >>> progress = Progress(RolloutPlan(patience=2), losses=(0.0, 1.0))
-        >>> progress.add(3, Ticket(learner=True, share=0.05, level=0, period=0), 0.5)
-        >>> progress.overdue(10)
-        [0, 1]
-        """
+        """The first numbers without a loss that are not waited for any more: a decision that is `patience` later has its loss."""
         return self.waiting(self.latest - self.plan.later_decisions + 1, most)
 
     def waiting(self, end: int, most: int) -> list[int]:
@@ -259,13 +253,7 @@ class Progress:
 
     @property
     def missing(self) -> range:
-        """The numbers without a loss for which later losses wait.
-
-        >>> progress = Progress(RolloutPlan(), losses=(0.0, 1.0))
-        >>> progress.add(3, None, 0.5)
-        >>> progress.missing
-        range(0, 3)
-        """
+        """The numbers without a loss for which later losses wait."""
         return range(self.next, min(self.arrived, default=self.next))
 
     def go_back(self, reason: Reason = "aborted") -> None:
