@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from manul.agents import Rollout as Rollout
     from manul.agents import learners as learners
     from manul.contexts import maps as maps
+    from manul.contexts.schema import ContextSchema as ContextSchema
     from manul.errors import ManulError as ManulError
     from manul.logs.log import Log as Log
     from manul.logs.log import LogWriter as LogWriter
@@ -59,6 +60,7 @@ _NAMES = {
     "actions.space": "ActionSpace",
     "agents": "AdaptiveCats Auto Cats Mapped Rollout",
     "errors": "ManulError",
+    "contexts.schema": "ContextSchema",
     "logs.log": "Log LogWriter",
     "offpolicy": "compare doctor evaluate optimize",
     "offpolicy.estimate": "Estimate",

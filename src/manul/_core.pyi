@@ -39,6 +39,8 @@ class Fault(enum.Enum):
 
     bad_date = 8
 
+    bad_clock = 9
+
 class BasePlayer:
     def sketch_names(self) -> None: ...
 

@@ -65,7 +65,7 @@ def test_a_column_may_be_missing_in_a_batch_or_have_another_place():
     ]
     (rows,) = Sample.of(batches).pieces()
     missing = {"kind": None, "size": 1}, {"kind": "a", "size": None}
-    assert rows.to_dicts() == [missing[0], {"size": 3}, missing[1], {"kind": "b", "size": 5}]
+    assert rows.to_dicts() == [missing[0], {"kind": None, "size": 3}, missing[1], {"kind": "b", "size": 5}]
     assert fit_columns(batches).names() == ["kind=?", "kind=a", "kind=b", "size", "size=?"]
     assert rows.contexts[:, -2].tolist() == [1, 3, 3, 5]
 

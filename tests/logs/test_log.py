@@ -1,9 +1,11 @@
 """A log keeps its columns together, in memory and in files of any size."""
 
+import datetime
 import os
 import subprocess
 import sys
 import tracemalloc
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +85,7 @@ def test_arrays_become_a_table_without_a_copy():
 
 
 def test_columns_of_text_are_named_when_numbers_are_asked_for():
-    with pytest.raises(InputError, match=r"Column 'from' has text, such as 'Bath', so contexts are not numbers\."):
+    with pytest.raises(InputError, match=r"Column 'from' has values such as 'Bath', so contexts are not numbers\."):
         _ = own().contexts
 
 
@@ -197,3 +199,30 @@ def test_a_format_is_read_whatever_the_file_is_called(read, tmp_path):
         read(tmp_path / "train.dat")
     with pytest.raises(ParameterError, match=r"format must be 'csv', .* got 'vowpal'"):
         read(tmp_path / "train.dat", format="vowpal")
+
+
+def dated(*values):
+    return Log([{"at": value} for value in values], *np.ones((3, len(values))))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_a_batch_with_missing_dates_only_is_written_after_others(tmp_path, suffix):
+    day = datetime.date(2024, 2, 29)
+    with LogWriter(tmp_path / f"run{suffix}") as writer:
+        writer.write(dated(day, None))
+        writer.write(dated(None))
+    assert Log.read(tmp_path / f"run{suffix}").fields["at"].tolist() == [day, None, None]
+
+
+def test_a_batch_whose_fields_have_wider_types_is_refused_in_a_sentence(tmp_path):
+    with LogWriter(tmp_path / "run.parquet") as writer:
+        writer.write(dated(datetime.date(2024, 2, 29)))
+        with pytest.raises(FileError, match=r"the field 'at' is date32\[day\] in the first batch and timestamp"):
+            writer.write(dated(datetime.datetime(2024, 2, 29, 12)))
+
+
+def test_logs_of_times_of_several_zones_are_joined():
+    times = [datetime.datetime(2024, 2, 29, 12, tzinfo=ZoneInfo(zone)) for zone in ("Europe/Oslo", "Asia/Tokyo")]
+    joined = Log.concat([dated(time) for time in times])
+    assert joined.schema.fields["at"].zone == "offsets"
+    assert [time.utcoffset() for time in joined.fields["at"]] == [time.utcoffset() for time in times]

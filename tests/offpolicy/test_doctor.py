@@ -188,3 +188,12 @@ def test_a_constant_policy_has_its_own_shares_as_densities(rng):
     densities = estimate_densities(log).densities
     assert np.median(densities[actions < 0.5]) == pytest.approx(1.5, abs=0.2)
     assert np.median(densities[actions > 0.5]) == pytest.approx(0.5, abs=0.1)
+
+
+def test_numbers_stored_as_text_are_pointed_out():
+    rng = np.random.default_rng(0)
+    columns = {"action": rng.random(400), "density": np.ones(400), "loss": rng.random(400)}
+    ages = rng.integers(18, 90, 400)
+    for values, expected in ((ages.astype(str), 1), (ages, 0), ([f"{age} years" for age in ages], 0)):
+        found = doctor(manul.Log.from_table({"age": [*values], **columns}))
+        assert [each.title for each in found].count("numbers stored as text") == expected

@@ -71,6 +71,7 @@ void ContextBatch::read(const Columns& table, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     player_.encoder.next();
     for (const Column& column : columns) column.read(player_.encoder, i);
+    player_.encoder.add_missing_members();
     named_.add(player_.encoder.view());
   }
 }

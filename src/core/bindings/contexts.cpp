@@ -124,16 +124,20 @@ bool walk_time(Encoder& encoder, std::string& path, PyObject* value) {
   return true;
 }
 
-// JSON has no dates: there, a date is {"$date": "2024-02-29"}. Returns false for other dictionaries.
-bool walk_json_date(Encoder& encoder, std::string& path, PyObject* members) {
+// JSON has no dates: there, a date is {"$date": "2024-02-29"}, a time of day {"$time": "12:30"}. Returns false for
+// other dictionaries.
+bool walk_json_time(Encoder& encoder, std::string& path, PyObject* members) {
   if (PyDict_GET_SIZE(members) != 1) return false;
   PyObject *key, *value;
   Py_ssize_t at = 0;
   PyDict_Next(members, &at, &key, &value);
-  if (!PyUnicode_Check(key) || PyUnicode_CompareWithASCIIString(key, "$date") != 0) return false;
+  if (!PyUnicode_Check(key)) return false;
+  const bool is_clock = PyUnicode_CompareWithASCIIString(key, "$time") == 0;
+  if (!is_clock && PyUnicode_CompareWithASCIIString(key, "$date") != 0) return false;
   const nb::object held = nb::borrow(value);
-  const auto time = PyUnicode_Check(value) ? IsoDate::read(text(encoder, path, value)) : std::nullopt;
-  if (!time) encoder.fail(Fault::bad_date, path, nb::repr(held).c_str());
+  const auto read = is_clock ? &IsoDate::read_clock : &IsoDate::read;
+  const auto time = PyUnicode_Check(value) ? read(text(encoder, path, value)) : std::nullopt;
+  if (!time) encoder.fail(is_clock ? Fault::bad_clock : Fault::bad_date, path, nb::repr(held).c_str());
   encoder.time(path, *time);
   return true;
 }
@@ -144,10 +148,14 @@ void walk(Encoder& encoder, std::string& path, PyObject* value, std::size_t dept
   if (PyFloat_Check(value)) return encoder.number(path, PyFloat_AS_DOUBLE(value));
   if (PyUnicode_Check(value)) return encoder.text(path, text(encoder, path, value));
   if (PyDict_Check(value)) {
-    if (!walk_json_date(encoder, path, value)) walk_members(encoder, path, value, depth + 1);
-    return;
+    if (walk_json_time(encoder, path, value)) return;
+    encoder.present(path);
+    return walk_members(encoder, path, value, depth + 1);
   }
-  if (PyList_Check(value) || PyTuple_Check(value)) return walk_items(encoder, path, value, depth + 1);
+  if (PyList_Check(value) || PyTuple_Check(value)) {
+    encoder.present(path);
+    return walk_items(encoder, path, value, depth + 1);
+  }
   if (!PyLong_Check(value) && walk_time(encoder, path, value)) return;
   if (has_type(value, "numpy.bool") || has_type(value, "numpy.bool_"))
     return encoder.flag(path, as_number(encoder, path, value) != 0.0);
@@ -188,6 +196,7 @@ void read_context(Encoder& encoder, PyObject* members) {
   std::string path;
   encoder.next();
   walk_members(encoder, path, members, 0);
+  encoder.add_missing_members();
 }
 
 std::string field_name(Encoder& encoder, PyObject* key) {

@@ -160,7 +160,8 @@ void bind_player(nb::module_& module) {
       .value("too_deep", Fault::too_deep)
       .value("bad_key", Fault::bad_key)
       .value("bad_text", Fault::bad_text)
-      .value("bad_date", Fault::bad_date);
+      .value("bad_date", Fault::bad_date)
+      .value("bad_clock", Fault::bad_clock);
   auto base = nb::class_<BasePlayer>(module, "BasePlayer");
   bind_names(base);
   bind_state(base);

@@ -1,4 +1,5 @@
-// Reads dates of ISO 8601: 2024-02-29, or 2024-02-29T12:30 with optional seconds, their fraction, and Z or +01:00.
+// Reads dates of ISO 8601: 2024-02-29, or 2024-02-29T12:30 with optional seconds, their fraction, and Z or +01:00; and
+// times of day: 12:30, with optional seconds and their fraction.
 #pragma once
 
 #include <optional>
@@ -16,6 +17,12 @@ class IsoDate {
     if (!reader.date(time)) return {};
     if (!reader.rest_.empty() && !reader.clock_and_offset(time)) return {};
     return reader.rest_.empty() ? std::optional(time) : std::nullopt;
+  }
+
+  static std::optional<Timestamp> read_clock(std::string_view text) {
+    IsoDate reader(text);
+    Timestamp time = {};
+    return reader.clock(time) && reader.rest_.empty() ? std::optional(time) : std::nullopt;
   }
 
  private:
@@ -48,12 +55,16 @@ class IsoDate {
     return year > 0 && time.calendar_date().ok();
   }
 
-  bool clock_and_offset(Timestamp& time) {
+  bool clock(Timestamp& time) {
     unsigned hour = 0, minute = 0, second = 0, microsecond = 0;
-    if (!((skip('T') || skip(' ')) && number(2, 24, hour) && skip(':') && number(2, 60, minute))) return false;
+    if (!(number(2, 24, hour) && skip(':') && number(2, 60, minute))) return false;
     if (skip(':') && !(number(2, 60, second) && (!skip('.') || fraction(microsecond)))) return false;
     time.set_clock(hour, minute, second, microsecond);
-    return rest_.empty() || skip('Z') || offset(time);
+    return true;
+  }
+
+  bool clock_and_offset(Timestamp& time) {
+    return (skip('T') || skip(' ')) && clock(time) && (rest_.empty() || skip('Z') || offset(time));
   }
 
   // Digits beyond microseconds are dropped, as in Python.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdio>
+#include <string>
 #include <string_view>
 
 namespace manul {
@@ -41,6 +43,17 @@ struct Timestamp {
 
   std::string_view hour_name() const {
     return std::string_view("000102030405060708091011121314151617181920212223").substr(2 * hour, 2);
+  }
+
+  // As in ISO 8601, with microseconds only if there are any.
+  std::string clock_text() const {
+    const auto microseconds = static_cast<long long>(1e6 * second_of_day + 0.5);
+    const long long seconds = microseconds / 1'000'000, fraction = microseconds % 1'000'000;
+    char text[32];
+    int length =
+        std::snprintf(text, sizeof text, "%02lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if (fraction != 0) length += std::snprintf(text + length, sizeof text - 16, ".%06lld", fraction);
+    return {text, static_cast<std::size_t>(length)};
   }
 
  private:

@@ -26,7 +26,7 @@ from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player_host import COUNTERS
 from manul.contexts import conversion
-from manul.contexts.named_batches import NamedBatch
+from manul.contexts.batches import NamedBatch
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
 from manul.outcomes import Outcome

@@ -15,7 +15,7 @@ from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
-from manul.contexts.schema import Context, Contexts
+from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ManulError, ParameterError
 from manul.outcomes import Outcome
 from manul.policies.plot_mixin import PlotMixin
@@ -78,6 +78,11 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def width(self) -> int | None:
         """The number of columns of a context before mapping; None before the first one and for named contexts."""
         return self._width
+
+    @property
+    def schema(self) -> ContextSchema:
+        """The fields of contexts before mapping, if the map is fitted to a table; otherwise their width."""
+        return self.features.schema if isinstance(self.features, Columns) else ContextSchema(self._width)
 
     @property
     def named(self) -> bool:

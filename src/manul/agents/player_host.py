@@ -15,9 +15,10 @@ from manul.agents.agent_card import agent_card
 from manul.agents.learned_twice import LearnedBatches
 from manul.agents.player import HostedPlayer
 from manul.contexts import conversion
+from manul.contexts.batches import NamedBatch, named_batch
 from manul.contexts.misspelt_fields import warn_of_misspelt_fields
-from manul.contexts.named_batches import NamedBatch, named_batch
 from manul.contexts.records import is_record
+from manul.contexts.schema import ContextSchema
 from manul.errors import InputError
 from manul.utils import model_files
 
@@ -45,6 +46,13 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
     def width(self) -> int | None:
         """The number of columns of a context; None before the first one, 0 for named contexts."""
         return self._width
+
+    @property
+    def schema(self) -> ContextSchema:
+        """The fields of contexts that the agent has learned, by path, or the width of rows of numbers."""
+        if not self._named or self._native is None:
+            return ContextSchema(self._width)
+        return ContextSchema.of_leaves({field: kind.name for field, kind in self._native.fields.items()})
 
     @property
     def named(self) -> bool:

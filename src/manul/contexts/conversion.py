@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.contexts import data_frames
-from manul.contexts.dates import bad_date
+from manul.contexts.dates import CLOCK, DATE, bad_date
 from manul.contexts.records import is_record, to_fields
 from manul.contexts.schema import Context
 from manul.contexts.table_encoding import Columns
@@ -178,13 +178,13 @@ def check_width(width: int, expected: int) -> None:
 
 
 def field_error(what: _core.Fault, field: str, value: str, kinds: Mapping[str, _core.Kind]) -> InputError:
-    """The error for an invalid field of a context; `value` is the text of a bad date.
+    """The error for an invalid field of a context; `value` is the text of a bad date or time.
 
     >>> field_error(_core.Fault.infinite, "age", "", {})
     InputError("field 'age' must be a finite number, got infinity. Omit fields with missing values.")
     """
-    if what == _core.Fault.bad_date:
-        return bad_date(field, value)
+    if what in (_core.Fault.bad_date, _core.Fault.bad_clock):
+        return bad_date(field, value, DATE if what == _core.Fault.bad_date else CLOCK)
     name = _short(field)
     sentences = {
         _core.Fault.infinite: f"field {name} must be a finite number, got infinity. Omit fields with missing values.",

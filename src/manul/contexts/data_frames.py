@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.contexts import arrow_values
 from manul.contexts.records import distinct_names
 from manul.errors import InputError
 
@@ -27,7 +28,7 @@ def columns(table: Any) -> dict[str, Values] | None:
     if _is_polars(table):
         return _by_name(table.columns, map(_from_polars, table.iter_columns()))
     if _is_arrow(table):
-        return _by_name(table.schema.names, map(_from_arrow, table.columns))
+        return _by_name(table.schema.names, map(from_arrow, table.columns))
     if _is_pandas(table):
         return _by_name(table.columns.tolist(), (_from_pandas(column) for _, column in table.items()))
     if isinstance(table, Mapping):
@@ -45,13 +46,44 @@ def lists(table: Any) -> dict[str, list[Any]] | None:
     if _is_polars(table):
         return {column.name: column.to_list() for column in table.iter_columns()}
     if _is_arrow(table):
-        return _by_name(table.schema.names, (column.to_pylist() for column in table.columns))
+        return _by_name(table.schema.names, map(arrow_values.values, table.columns))
     if _is_pandas(table):
         return _by_name(table.columns.tolist(), (column.tolist() for _, column in table.items()))
     if isinstance(table, Mapping):
         values = {name: column if isinstance(column, list) else _any_list(column) for name, column in table.items()}
         return _by_name([*values], _from_mapping(values))
     return None
+
+
+def typed_columns(table: Any) -> dict[str, Any]:
+    """The columns of a table with their types: Arrow arrays, arrays of numbers and flags, or lists of values of any type.
+
+    >>> typed_columns({"age": np.array([31, 7]), "tags": [["new"], None]})
+    {'age': array([31.,  7.]), 'tags': [['new'], None]}
+    """
+    if _is_polars(table):
+        table = table.to_arrow()
+    if _is_arrow(table):
+        return _by_name(table.schema.names, table.columns)
+    if _is_pandas(table):
+        return _by_name(table.columns.tolist(), (_typed(name, column) for name, column in table.items()))
+    return _by_name([*table], _of_one_length([_typed(name, column) for name, column in table.items()]))
+
+
+def _typed(name: str, column: Any) -> Any:
+    dtype = getattr(column, "dtype", None)
+    if dtype is None or isinstance(column, np.ndarray):
+        return column if hasattr(column, "to_pylist") else _from_any(name, column)
+    if hasattr(dtype, "is_integer"):  # of polars
+        return column.to_arrow()
+    import pyarrow as pa
+
+    if dtype.kind == "O" and isinstance(dtype, np.dtype):
+        return column.tolist()
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(f"column {name!r} cannot be read: {error}.", "contexts") from None
 
 
 def row_count(table: Any) -> int:
@@ -88,7 +120,10 @@ def _by_name(names: list[Any], values: Iterable[Any]) -> dict[str, Any]:
 
 
 def _from_mapping(table: Mapping[str, Any]) -> list[Values]:
-    values = [_from_any(name, column) for name, column in table.items()]
+    return _of_one_length([_from_any(name, column) for name, column in table.items()])
+
+
+def _of_one_length(values: list[Any]) -> list[Any]:
     lengths = sorted({len(column) for column in values})
     if len(lengths) != 1:
         problem = f"got lengths {', '.join(map(str, lengths))}" if lengths else "got no columns"
@@ -110,7 +145,7 @@ def _from_any(name: str, column: Any) -> Values:
             "contexts",
         )
     if hasattr(column, "to_pylist"):
-        return _from_arrow(column)
+        return from_arrow(column)
     if hasattr(column, "to_list") and hasattr(column.dtype, "is_integer"):
         return _from_polars(column)
     return _from_pandas(column) if hasattr(column, "tolist") else list(column)
@@ -153,7 +188,8 @@ def _from_pandas(column: Any) -> Values:
     return column.to_numpy(dtype=np.float64, na_value=np.nan) if kind in "iuf" else list(column.tolist())
 
 
-def _from_arrow(column: Any) -> Values:
+def from_arrow(column: Any) -> Values:
+    """The values of an Arrow column: numbers with NaN for missing ones and flags as arrays, others as a list."""
     import pyarrow as pa
 
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
@@ -161,15 +197,21 @@ def _from_arrow(column: Any) -> Values:
             column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
         )
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
-        return _texts(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
-    return list(column.to_pylist())
+        return _texts(column)
+    if pa.types.is_boolean(column.type) and not column.null_count:
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return _array(whole.to_numpy(zero_copy_only=False))
+    return arrow_values.values(column)
 
 
 def _texts(column: Any) -> list[str | None]:
-    coded = column.dictionary_encode()
-    texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
-    codes = coded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
-    values: list[str | None] = texts[codes].tolist()
+    """The texts of a column; equal ones are one object."""
+    import pyarrow as pa
+
+    coded = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
+    known = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    codes = coded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
+    values: list[str | None] = known[codes].tolist()
     return values
 
 

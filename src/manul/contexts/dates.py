@@ -1,4 +1,4 @@
-"""Dates in contexts: their form in JSON, which has none of its own, and their days and seconds since 1970 in UTC."""
+"""Dates and times of day in contexts: their form in JSON, which has none of its own, and their days and seconds since 1970."""
 
 from __future__ import annotations
 
@@ -11,64 +11,77 @@ import numpy as np
 
 from manul.errors import InputError
 
-DATE = "$date"
+DATE, CLOCK = "$date", "$time"  # the keys of dates, with or without a time, and of times of day in JSON
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _CALENDAR = (-719_161, 2_932_895)  # days that are dates in every time zone
 # The texts that the core reads; `fromisoformat` checks the calendar.
-_CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
-_ISO = re.compile(rf"\d{{4}}-\d\d-\d\d([T ]{_CLOCK}(:\d\d(\.\d+)?)?(Z|[+-]{_CLOCK})?)?", re.ASCII)
+_MINUTE = r"([01]\d|2[0-3]):[0-5]\d"
+_SECOND = rf"{_MINUTE}(:[0-5]\d(\.\d+)?)?"
+_ISO = {
+    DATE: re.compile(rf"\d{{4}}-\d\d-\d\d([T ]{_SECOND}(Z|[+-]{_MINUTE})?)?", re.ASCII),
+    CLOCK: re.compile(_SECOND, re.ASCII),
+}
+_EXAMPLES = {DATE: "'2024-02-29' or '2024-02-29T12:30:00+01:00'", CLOCK: "'12:30' or '12:30:59.5'"}
 
 
 def from_json(value: Any, field: str) -> Any:
-    """The date, or date and time, that a value of a field means, if it has the form of one in JSON; otherwise the value.
+    """The date, date and time, or time of day that a value of a field means, if it has the form of one in JSON.
 
-    >>> from_json({"$date": "2024-02-29"}, "at"), from_json("2024-02-29", "at")
-    (datetime.date(2024, 2, 29), '2024-02-29')
+    >>> from_json({"$date": "2024-02-29"}, "at"), from_json({"$time": "12:30"}, "at"), from_json("2024-02-29", "at")
+    (datetime.date(2024, 2, 29), datetime.time(12, 30), '2024-02-29')
     """
-    if not (isinstance(value, dict) and len(value) == 1 and DATE in value):
+    if not (isinstance(value, dict) and len(value) == 1):
         return value
-    text = value[DATE]
+    ((key, text),) = value.items()
+    return parse(text, key, field) if key in _ISO else value
+
+
+def parse(text: object, key: str, field: str) -> datetime.date | datetime.time:
+    """The date or time of day that a text is."""
     try:
-        if isinstance(text, str) and _ISO.fullmatch(text):
-            kind = datetime.date if len(text) == len("2024-02-29") else datetime.datetime
-            return kind.fromisoformat(text)
+        if isinstance(text, str) and _ISO[key].fullmatch(text):
+            kind: Any = datetime.date if len(text) == len("2024-02-29") else datetime.datetime
+            return (datetime.time if key == CLOCK else kind).fromisoformat(text)
     except ValueError:
         pass
-    raise bad_date(field, repr(text))
+    raise bad_date(field, repr(text), key)
 
 
-def bad_date(field: str, value: str) -> InputError:
-    """The error for a value in JSON that has the form of a date and is none.
+def bad_date(field: str, value: str, key: str = DATE) -> InputError:
+    """The error for a value in JSON that has the form of a date or time and is none.
 
     >>> bad_date("at", "'2023-02-29'")
     InputError("field 'at' must have a $date such as '2024-02-29' or '2024-02-29T12:30:00+01:00', got '2023-02-29'.")
     """
-    rule = "a $date such as '2024-02-29' or '2024-02-29T12:30:00+01:00'"
-    return InputError(f"field {field!r:.60} must have {rule}, got {value:.60}.", "context")
+    return InputError(f"field {field!r:.60} must have a {key} such as {_EXAMPLES[key]}, got {value:.60}.", "context")
 
 
 def to_json(context: Any) -> Any:
-    """A context with its dates in the form of JSON; those of NumPy and pandas, too.
+    """A context with its dates and times in the form of JSON; those of NumPy and pandas, too.
 
     >>> to_json({"city": "Oslo", "at": datetime.date(2024, 2, 29)})
     {'city': 'Oslo', 'at': {'$date': '2024-02-29'}}
     """
     if isinstance(context, Mapping):
-        return {name: _json_value(value) for name, value in context.items()}
+        return {name: json_value(value) for name, value in context.items()}
     return context
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """A value of a context with its dates and times in the form of JSON."""
     if isinstance(value, np.datetime64):
-        value = _from_numpy(value)
+        value = from_numpy(value)
     if isinstance(value, datetime.date):
         return None if value != value else {DATE: value.isoformat()}  # NaT of pandas differs from itself
+    if isinstance(value, datetime.time):
+        return {CLOCK: value.replace(tzinfo=None).isoformat()}
     if isinstance(value, np.ndarray) and value.dtype.kind in "MO":
         value = list(value)
-    return [_json_value(item) for item in value] if isinstance(value, list | tuple) else to_json(value)
+    return [json_value(item) for item in value] if isinstance(value, list | tuple) else to_json(value)
 
 
-def _from_numpy(value: np.datetime64) -> datetime.date | None:
+def from_numpy(value: np.datetime64) -> datetime.date | None:
+    """A date or time of NumPy as one of Python; None for NaT."""
     item = value.item()  # a number for nanoseconds, and beyond the calendar
     item = value.astype("datetime64[us]").item() if isinstance(item, int) else item
     if isinstance(item, int):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from manul.contexts.dates import DATE
+from manul.contexts.dates import CLOCK, DATE
 from manul.errors import ContextWarning
 
 CUTOFF = 0.8  # of difflib: one letter of five or more may differ
@@ -59,7 +59,7 @@ def _parent(field: str) -> str:
 
 def _paths(value: Any, path: str = "") -> Iterator[str]:
     """The paths of the fields of a context, as the core names them."""
-    if isinstance(value, Mapping) and not (path and value.keys() == {DATE}):
+    if isinstance(value, Mapping) and not (path and value.keys() in ({DATE}, {CLOCK})):
         for name, member in value.items():
             yield from _paths(member, f"{path}.{name}" if path else name)
     elif isinstance(value, list | tuple):

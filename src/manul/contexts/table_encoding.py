@@ -2,6 +2,7 @@
 
 A missing number is replaced by the mean and flagged in a column `name=?`. A categorical column is one-hot encoded, with the
 rarest of many texts together in a column `name=other`; a missing text is the text `?`. For dates, see `time_encoding`.
+Lists and objects are columns of their items and members, a time of day is its hour.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.contexts import data_frames
-from manul.contexts.dates import from_json, seconds
+from manul.contexts.dates import DATE, from_json, seconds
 from manul.contexts.records import is_missing
+from manul.contexts.schema import ContextSchema
 from manul.contexts.time_encoding import Time, is_time
 from manul.errors import InputError
 from manul.utils.suggestions import remedy
@@ -121,7 +123,14 @@ class Columns:
         `dates` maps columns of text to the format of their dates, as in `datetime.strptime`, or to "iso".
         """
         layouts = dates or {}
-        return cls(tuple(_fit(name, values, levels, layouts.get(name)) for name, values in _columns(table).items()))
+        columns = flat_table(_columns(table))
+        return cls(tuple(_fit(name, values, levels, layouts.get(name)) for name, values in columns.items()))
+
+    @property
+    def schema(self) -> ContextSchema:
+        """The fields of the table, by path."""
+        kinds = {Number: "number", Text: "text", Time: "time"}
+        return ContextSchema.of_leaves({column.name: kinds[type(column)] for column in self.columns})
 
     def names(self, width: int = 0) -> list[str]:  # noqa: ARG002 - the signature of all maps
         return [name for column in self.columns for name in column.names]
@@ -129,16 +138,16 @@ class Columns:
     def rows(self, table: Any, rows: int = 0) -> npt.NDArray[np.float32]:
         """Encode a table as rows of numbers; an absent column counts as missing values, `rows` of them if all are absent."""
         table = _columns(table)
-        self._check(table)
         count = len(next(iter(table.values()))) if table else rows
+        table = self._flat(table)
         blocks = [column.encode(table.get(column.name, [None] * count)) for column in self.columns]
         return np.ascontiguousarray(np.column_stack(blocks) if blocks else np.empty((count, 0)), dtype=np.float32)
 
     def __call__(self, context: Any, /) -> Matrix:
         """Encode one context, a mapping of fields or their values in the order of the columns."""
         fields = context if isinstance(context, Mapping) else self._named(context)
-        self._check(fields)
-        blocks = [column.encode([fields.get(column.name)])[0] for column in self.columns]
+        flat = self._flat({name: [value] for name, value in fields.items()})
+        blocks = [column.encode(flat.get(column.name, [None]))[0] for column in self.columns]
         return np.concatenate(blocks) if blocks else np.empty(0)
 
     def _named(self, row: Sequence[float]) -> dict[str, float]:
@@ -146,12 +155,14 @@ class Columns:
             raise InputError(f"context must have {len(self.columns)} fields, got {len(row)} numbers.", "context")
         return dict(zip((column.name for column in self.columns), row, strict=True))
 
-    def _check(self, fields: Mapping[str, Any]) -> None:
+    def _flat(self, table: Mapping[str, Values]) -> Mapping[str, Values]:
+        """The columns of a table; new items of lists are left out, as new texts are, but a new column is an error."""
         known = {column.name for column in self.columns}
-        for name in fields:
-            if name not in known:
+        for name, values in table.items():
+            if name not in known and not _is_nested(values) and not _has_inside(name, known):
                 advice = remedy(str(name), sorted(known), "Omit it.")
                 raise InputError(f"context has a field {name!r} that the table did not have. {advice}", "context")
+        return flat_table(table)
 
 
 def encode_column(
@@ -190,6 +201,44 @@ def _encode_text(name: str, column: pa.Array, levels: int) -> tuple[list[str], n
     return text.names, text.encode(texts).astype(np.float32)[codes]
 
 
+def flat_table(table: Mapping[str, Values]) -> Mapping[str, Values]:
+    """A table with a column for each item and member of lists and objects, and with the hours of times of day.
+
+    >>> flat_table({"tags": [["new"], None], "device": [{"os": "x"}, {"os": "y"}], "age": [31, 7]})
+    {'tags=new': [1.0, None], 'device.os': ['x', 'y'], 'age': [31, 7]}
+    """
+    if not any(map(_is_nested, table.values())):
+        return table
+    flat: dict[str, Values] = {}
+    for name, values in table.items():
+        flat |= (
+            data_frames.from_rows([_leaves(name, value) for value in values]) if _is_nested(values) else {name: values}
+        )
+    return flat
+
+
+def _leaves(name: str, value: Any) -> dict[str, Any]:
+    leaves = {} if is_missing(value) else flatten_fields({name: value})
+    return {path: _hours(leaf) if isinstance(leaf, datetime.time) else leaf for path, leaf in leaves.items()}
+
+
+def _hours(time: datetime.time) -> float:
+    return time.hour + time.minute / 60 + time.second / 3600
+
+
+def _is_nested(values: Values) -> bool:
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return False
+    kinds = {*map(type, values)}
+    if not kinds & {list, tuple, dict, datetime.time}:
+        return False
+    return not all(isinstance(each, dict) and each.keys() == {DATE} for each in values if not is_missing(each))
+
+
+def _has_inside(name: str, known: set[str]) -> bool:
+    return any(path.startswith((f"{name}.", f"{name}[", f"{name}=")) for path in known)
+
+
 def flatten_fields(context: dict[str, Any], path: str = "") -> dict[str, Any]:
     """Flatten a nested context into the fields that agents read.
 
@@ -206,7 +255,7 @@ def _collect(fields: dict[str, Any], path: str, value: Any) -> None:
     value = from_json(value, path)
     if isinstance(value, dict):
         fields |= flatten_fields(value, path)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             if isinstance(item, str):
                 fields[f"{path}={item}"] = 1.0

@@ -49,8 +49,7 @@ class Time:
     def fit(name: str, values: Values, layout: str) -> Time:
         times = [_parse(name, value, layout) for value in values]
         known = [time for time in times if time is not None]
-        has_clock = any(isinstance(time, datetime.datetime) and time.time() != datetime.time() for time in known)
-        rows = np.array([_parts(time) for time in known]).reshape(-1, len(_PARTS))[:, : 4 if has_clock else 3]
+        rows = np.array([parts(time) for time in known]).reshape(-1, len(_PARTS))[:, : 4 if has_clock(known) else 3]
         means = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
         return Time(name, layout, tuple(means.tolist()), len(known) < len(times))
 
@@ -66,12 +65,12 @@ class Time:
 
     @property
     def names(self) -> list[str]:
-        parts = [f"{self.name}.{part}" for part in _PARTS[: len(self.means)]]
-        return [*parts, f"{self.name}=?"] if self.gaps else parts
+        names = [f"{self.name}.{part}" for part in _PARTS[: len(self.means)]]
+        return [*names, f"{self.name}=?"] if self.gaps else names
 
     def encode(self, values: Values) -> Matrix:
         times = [_parse(self.name, value, self.layout) for value in values]
-        rows = [self.means if time is None else _parts(time)[: len(self.means)] for time in times]
+        rows = [self.means if time is None else parts(time)[: len(self.means)] for time in times]
         matrix = np.array(rows, dtype=np.float64).reshape(-1, len(self.means))
         flags = np.array([time is None for time in times], dtype=np.float64)
         return np.column_stack([matrix, flags]) if self.gaps else matrix
@@ -142,7 +141,13 @@ def _parse(name: str, value: Any, layout: str) -> datetime.date | None:
         ) from None
 
 
-def _parts(time: datetime.date) -> tuple[float, float, float, float]:
+def has_clock(times: Iterable[datetime.date]) -> bool:
+    """Whether one of the dates has a time of day besides midnight."""
+    return any(isinstance(time, datetime.datetime) and time.time() != datetime.time() for time in times)
+
+
+def parts(time: datetime.date) -> tuple[float, float, float, float]:
+    """The days since 1970 of a date, its month, weekday and hour."""
     if not isinstance(time, datetime.datetime):
         time = datetime.datetime(time.year, time.month, time.day, tzinfo=datetime.UTC)
     return days(time), float(time.month), float(time.weekday()), time.hour + time.minute / 60 + time.second / 3600

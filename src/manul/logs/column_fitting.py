@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from manul.contexts import exact_sums
 from manul.contexts.sparse_features import Features
-from manul.contexts.table_encoding import LEVELS, MISSING, Columns, Number, Text
+from manul.contexts.table_encoding import LEVELS, MISSING, Columns, Number, Text, flat_table
+from manul.contexts.time_encoding import ISO, Time, has_clock, is_time, parts
 from manul.errors import InputError
 from manul.logs.log import Log
 
@@ -53,7 +54,7 @@ class _Fit:
             raise InputError("All batches must have rows of numbers, or all must have named contexts.", "contexts")
 
     def _add_fields(self, fields: dict[str, npt.NDArray[Any]], count: int) -> None:
-        for name, values in fields.items():
+        for name, values in flat_table(fields).items():
             column = self.fields.setdefault(name, _Column(name))
             for first in range(-(self.rows % BLOCK), count, BLOCK):
                 column.add(values[max(first, 0) : first + BLOCK])
@@ -72,20 +73,27 @@ class _Column:
     def __init__(self, name: str) -> None:
         self.name = name
         self.texts: Counter[str] = Counter()
-        self.text_rows = self.numbers = self.total = 0
+        self.text_rows = self.numbers = self.total = self.dates = 0
+        self.parts, self.has_clock = [0, 0, 0, 0], False
 
-    def add(self, values: npt.NDArray[Any]) -> None:
-        """Add values; a column without any value in a batch may be of either kind."""
-        if values.dtype == object:
-            texts = [value for value in values.tolist() if value is not None]
-            self.texts.update(texts)
-            self.text_rows += len(texts)
+    def add(self, values: Any) -> None:
+        """Add values; a column without any value in a batch may be of any kind."""
+        known = [value for value in values if value is not None and value == value]
+        if is_time(known):
+            self.dates += len(known)
+            self.has_clock |= has_clock(known)
+            columns = np.array([parts(value) for value in known]).T
+            self.parts = [exact_sums.add(total, column) for total, column in zip(self.parts, columns, strict=True)]
+        elif any(isinstance(value, str) for value in known):
+            self.texts.update(map(str, known))
+            self.text_rows += len(known)
         else:
-            known = values[~np.isnan(values)]
-            self.total = exact_sums.add(self.total, known)
+            self.total = exact_sums.add(self.total, np.array(known, np.float64))
             self.numbers += len(known)
-        if self.numbers and self.text_rows:
-            raise InputError(f"column {self.name!r} has numbers in one batch and text in another.", self.name)
+        if bool(self.numbers) + bool(self.text_rows) + bool(self.dates) > 1:
+            kinds = {"numbers": self.numbers, "text": self.text_rows, "dates": self.dates}
+            one, other = [kind for kind, count in kinds.items() if count][:2]
+            raise InputError(f"column {self.name!r} has {one} in one batch and {other} in another.", self.name)
 
     def thin_out(self) -> None:
         """Forget the rarest texts if there are too many to be categories."""
@@ -93,8 +101,11 @@ class _Column:
             ranked = sorted(self.texts.items(), key=lambda item: (-item[1], item[0]))
             self.texts = Counter(dict(ranked[: MOST_TEXTS // 2]))
 
-    def fitted(self, rows: int) -> Number | Text:
+    def fitted(self, rows: int) -> Number | Text | Time:
         """The column, given the number of rows of the log."""
+        if self.dates:
+            means = [exact_sums.mean(total, self.dates) for total in self.parts]
+            return Time(self.name, ISO, tuple(means if self.has_clock else means[:3]), self.dates < rows)
         if not self.text_rows:
             return Number(self.name, exact_sums.mean(self.total, self.numbers), self.numbers < rows)
         missing = Counter({MISSING: rows - self.text_rows} if self.text_rows < rows else {})

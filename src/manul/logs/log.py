@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
 
@@ -13,13 +14,14 @@ import numpy.typing as npt
 from manul.actions.decision import Within
 from manul.actions.kinds.knob import Knob
 from manul.actions.space import ActionSpace
+from manul.contexts import arrow_values
+from manul.contexts.schema import ContextSchema
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError, ParameterError, require_package
 from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
 from manul.logs.formats import arrays, arrow_tables, frame_tables, knob_checks, knob_columns, output_file, row_checks
 from manul.logs.formats import log_schema as columns
-from manul.logs.formats.context_changes import ContextChanges, join_changes
 from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
 from manul.outcomes import Outcome, reject_text
@@ -40,17 +42,30 @@ AnyKnobs = Mapping[str, Any] | Knob[Any] | ActionSpace | None
 _View = TypeVar("_View")
 
 
+class Declares(Protocol):
+    """An agent or a log, which says of another log what its file may not."""
+
+    @property
+    def space(self) -> ActionSpace | None: ...
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def schema(self) -> ContextSchema: ...
+
+
 class Declared(TypedDict, total=False):
     """What a table or file may not say about itself.
 
     `action_range` and `loss_range` or `reward_range` are ranges, `knobs` are several knobs, given as to an agent, and
-    `skip_bad` skips invalid rows instead of raising an error.
+    `like` is an agent, a log or a schema of contexts that says what the file and the others do not. `skip_bad` skips
+    invalid rows instead of raising an error.
     """
 
     action_range: Within | None
     loss_range: Within | None
     reward_range: Within | None
     knobs: AnyKnobs
+    like: Declares | ContextSchema | None
     skip_bad: bool
 
 
@@ -62,6 +77,7 @@ class _Settings:
     loss_range: Within | None = None
     reward_range: Within | None = None
     knobs: AnyKnobs = None
+    like: Declares | ContextSchema | None = None
     skip_bad: bool = False
 
     @property
@@ -77,7 +93,24 @@ class _Settings:
         )
 
     def problems(self, path: Path, *, needs_density: bool = True) -> Problems:
-        return Problems(path, self.skip_bad, needs_density=needs_density, knobs=check_knobs(self.knobs))
+        schema, space, _ = self._likeness
+        knobs = check_knobs(self.knobs) or (None if space is None or space.is_number else space)
+        return Problems(path, self.skip_bad, needs_density=needs_density, knobs=knobs, like=schema)
+
+    def declaration(self) -> Callable[[Metadata], Metadata]:
+        """What adds to the metadata of a file what is declared."""
+        ranges, (_, space, outcome) = self.ranges, self._likeness
+        return lambda metadata: metadata.with_missing(space, outcome).with_ranges(*ranges)
+
+    @property
+    def _likeness(self) -> tuple[ContextSchema | None, ActionSpace | None, Outcome | None]:
+        if self.like is None or isinstance(self.like, ContextSchema):
+            return self.like, None, None
+        try:
+            return self.like.schema, self.like.space, self.like.outcome
+        except AttributeError:
+            rule = f"like must be an agent, a log or a ContextSchema, got {self.like!r:.60}."
+            raise ParameterError(rule, "like") from None
 
 
 class Source(Protocol):
@@ -143,7 +176,6 @@ class Log:
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
-        flags |= {"changes": None if named is None else Metadata.from_arrow(named.schema.metadata).changes}
         self._metadata = Metadata(**flags).with_ranges(*_Settings(action_range, loss_range, reward_range).ranges)
         if outcome is not None:
             if rewards or loss_range or reward_range:
@@ -161,7 +193,8 @@ class Log:
         """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
 
         `action_range` and `loss_range` or `reward_range` declare the ranges, and `knobs` those of several knobs; Arrow
-        tables and pandas frames of a log have them, polars frames have not. `skip_bad` skips invalid rows. With
+        tables and pandas frames of a log have them, polars frames have not. `like`, the agent that decided, another log or
+        a schema of contexts, says ranges and types that the table does not say. `skip_bad` skips invalid rows. With
         `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the table.
 
         >>> log = Log.from_table({"age": [30, 41], "from": ["Bath", None], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
@@ -171,7 +204,7 @@ class Log:
         given, settings = frame_tables.arrow_table(table), _Settings(**declared)
         problems = settings.problems(Path("table"), needs_density=needs_density(density))
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
-        metadata = Metadata.from_arrow(piece.table.schema.metadata).with_ranges(*settings.ranges)
+        metadata = settings.declaration()(Metadata.from_arrow(piece.table.schema.metadata))
         rows = row_checks.valid_rows(piece.table, piece.rows, metadata, problems)
         log = cls._from_arrow(rows, metadata, problems.skipped)
         return log if problems.needs_density else estimate_densities(log)
@@ -196,7 +229,7 @@ class Log:
     def from_pandas(cls, frame: pandas.DataFrame, **declared: Unpack[Declared]) -> Log:
         """Build a log from a pandas data frame, whose index must be plain row numbers; `to_pandas` is the inverse.
 
-        See `from_table` for the parameters. ActionSpace are the columns action.NAME and density.NAME.
+        See `from_table` for the parameters. Knobs are the columns action.NAME and density.NAME.
 
         >>> import pandas
         >>> frame = pandas.DataFrame({"age": [30, 41], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
@@ -215,7 +248,7 @@ class Log:
     def from_polars(cls, frame: polars.DataFrame, **declared: Unpack[Declared]) -> Log:
         """Build a log from a polars data frame; `to_polars` is the inverse, but does not keep the ranges.
 
-        See `from_table` for the parameters. ActionSpace are the columns action.NAME and density.NAME.
+        See `from_table` for the parameters. Knobs are the columns action.NAME and density.NAME.
 
         >>> import polars
         >>> frame = polars.DataFrame({"age": [30, 41], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
@@ -253,8 +286,9 @@ class Log:
     ) -> Log:
         """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
 
-        The format is that of the suffix, or `format`: "vw" reads Vowpal Wabbit's text from a file of any name. See
-        `from_table` for `density` and for what is declared.
+        The format is that of the suffix, or `format`: "vw" reads Vowpal Wabbit's text from a file of any name. Parquet
+        keeps types and ranges. CSV and JSON Lines do not: `like` says them, so that a column of a CSV file is a date again.
+        See `from_table` for `density` and for what else is declared.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -309,12 +343,12 @@ class Log:
 
         if not logs:
             raise ParameterError("logs must have at least one log, got none.", "logs")
-        logs = _with_common_names(logs)
+        logs = _with_common_types(_with_common_names(logs))
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = _hull([log.action_range for log in logs]), _hull([log.loss_range for log in logs])
-        changes = join_changes(log.context_changes for log in logs)
-        metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1], changes=changes)
+        converted = {name: kind for log in logs for name, kind in log.converted.items()} or None
+        metadata = replace(logs[0]._metadata, action_range=ranges[0], loss_range=ranges[1], converted=converted)
         table = pa.concat_tables([log.table.replace_schema_metadata(None) for log in logs])
         return Log._from_arrow(table, metadata, sum(log.skipped for log in logs))
 
@@ -364,9 +398,14 @@ class Log:
         return self._metadata.densities_estimated
 
     @property
-    def context_changes(self) -> ContextChanges | None:
-        """How the contexts differ from those of the decisions: fields that had another type, or were absent; None if not."""
-        return self._metadata.changes
+    def schema(self) -> ContextSchema:
+        """The fields of the contexts, or the width of rows of numbers."""
+        return columns.context_schema(self.table.schema)
+
+    @property
+    def converted(self) -> Mapping[str, str]:
+        """The fields of contexts that an older version wrote as numbers although they had been dates or lists."""
+        return self._metadata.converted or {}
 
     @property
     def contexts(self) -> Contexts:
@@ -375,7 +414,7 @@ class Log:
 
     @property
     def fields(self) -> Fields | None:
-        """The contexts as columns by name, with text and missing values; None if contexts have no names."""
+        """The contexts as columns by name: numbers with NaN, other values with None for missing ones; None without names."""
         return None if self._table is None else self._view("fields", lambda: arrays.fields(self.table))
 
     @property
@@ -465,7 +504,7 @@ class Log:
             self._views[name] = compute()
         return cast(_View, self._views[name])
 
-    def context_rows(self) -> Iterator[dict[str, float | str | None]]:
+    def context_rows(self) -> Iterator[dict[str, Any]]:
         """Each context as a dict; missing values are None.
 
         >>> list(Log(np.ones((1, 2), np.float32), np.ones(1), np.ones(1), np.ones(1)).context_rows())
@@ -473,7 +512,9 @@ class Log:
         """
         layout = columns.context_layout(self.table.schema)
         if layout == "columns":
-            yield from self.table.select(columns.user_columns(self.table.schema)).to_pylist()
+            named = {columns.field_name(name): self.table[name] for name in columns.user_columns(self.table.schema)}
+            values = map(arrow_values.values, named.values())
+            yield from (dict(zip(named, row, strict=True)) for row in zip(*values, strict=True))
         elif layout == "dense":
             for row in self.contexts.tolist():
                 yield {str(index): value for index, value in enumerate(row)}
@@ -568,11 +609,11 @@ class Batches:
             raise ParameterError(f"format must be None for a {type(path).__name__}, got {file_format!r}.", "format")
         self._source = formats.FileSource(Path(path), file_format) if isinstance(path, str | Path) else path
         self._problems = settings.problems(self._source.path, needs_density=needs_density)
-        self._size, self._ranges = size, settings.ranges
+        self._size, self._declare = size, settings.declaration()
 
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
-        for table, skipped in formats.good_rows(pieces, self._problems, self._ranges):
+        for table, skipped in formats.good_rows(pieces, self._problems, self._declare):
             yield Log._of_own_table(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
@@ -598,9 +639,16 @@ class LogWriter:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | Path, *, append: bool = False, knobs: AnyKnobs = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        append: bool = False,
+        knobs: AnyKnobs = None,
+        like: Declares | ContextSchema | None = None,
+    ) -> None:
         self._file = output_file.TableWriter(Path(path))
-        self._existing = Log.batches(path, knobs=knobs) if append and Path(path).exists() else ()
+        self._existing = Log.batches(path, knobs=knobs, like=like) if append and Path(path).exists() else ()
 
     def __enter__(self) -> LogWriter:
         try:
@@ -631,6 +679,16 @@ def _with_common_names(logs: Sequence[Log]) -> Sequence[Log]:
     metadata = [replace(log._metadata, names=names, width=len(names)) for log in logs]
     tables = [arrays.with_names(log.table, names) for log in logs]
     return [Log._from_arrow(table, each, log.skipped) for table, each, log in zip(tables, metadata, logs, strict=True)]
+
+
+def _with_common_types(logs: Sequence[Log]) -> Sequence[Log]:
+    """The logs, with columns of one type for each field of contexts, such as times of several zones."""
+    names = [columns.user_columns(log.table.schema) for log in logs]
+    same = all(log.table.schema.equals(logs[0].table.schema) for log in logs)
+    if same or not names[0] or any({*each} != {*names[0]} for each in names):
+        return logs
+    merged = reduce(lambda one, other: one.merge(other), (log.schema for log in logs))
+    return [Log._of_own_table(arrays.with_types(log.table, merged), log._metadata, log.skipped) for log in logs]
 
 
 def _range(name: str, value: Within | None) -> Within | None:

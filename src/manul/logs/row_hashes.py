@@ -77,10 +77,11 @@ def _context_sums(rows: Rows) -> Hashes:
 
 
 def _text_parts(name: str, values: npt.NDArray[Any]) -> Hashes:
-    texts = [text for text in {*values.tolist()} if text is not None]
+    listed = [value if value is None or isinstance(value, str) else repr(value) for value in values.tolist()]
+    texts = [text for text in {*listed} if text is not None]
     parts = _bits(np.ones(len(texts))) * _multipliers(f"{name}={text}" for text in texts)
-    known = {None: 0, **dict(zip(texts, parts.tolist(), strict=True))}
-    return np.array([known[text] for text in values.tolist()], np.uint64)
+    known: dict[str | None, int] = {None: 0, **dict(zip(texts, parts.tolist(), strict=True))}
+    return np.array([known[text] for text in listed], np.uint64)
 
 
 def _bits(values: npt.NDArray[Any]) -> Hashes:

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from manul.actions.decision import Within
 from manul.actions.limits import Left, what_is_left
 from manul.actions.space import ActionSpace
+from manul.contexts.schema import MOST_MEMBERS
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
 from manul.errors import InputError
 from manul.logs.column_fitting import LogColumns
-from manul.logs.formats.context_changes import FLAGS
 from manul.logs.log import Fields, Log
 from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import USABLE, Floats, are_within, reject, usable_densities
@@ -34,9 +34,9 @@ class Rows:
 
     `space` is that of the actions, `outcome` says what the losses are, and `scale` is their range.
 
-    Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Fields that were dates, flags or lists are in
-    `converted`, and `absent` has the rows that lack a field. Rows whose space is no number
-    have actions and `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
+    Contexts are `numbers`, or named: `fields` by column, or sparse `features`. Fields that an older version logged as numbers
+    although they had been dates or lists are in `converted`. Rows whose space is no number have actions and
+    `densities_by_knob` as columns by knob, and `knob_ranges`, the narrower ranges of each row.
     """
 
     first: int
@@ -56,7 +56,6 @@ class Rows:
     knob_ranges: npt.NDArray[Any] | None = None
     outcome: Outcome = LOSSES
     converted: Mapping[str, str] = field(default_factory=dict)
-    absent: dict[str, npt.NDArray[np.bool_]] | None = None
     scale: Within = UNIT
 
     @classmethod
@@ -87,8 +86,8 @@ class Rows:
             log.densities_by_knob,
             None if log.within is None else _object_array(log.within),
             log.outcome,
-            **_changes(log),
-            scale=scale,
+            log.converted,
+            scale,
         )
 
     def __len__(self) -> int:
@@ -202,25 +201,29 @@ class Rows:
         return replace(self, **arrays, features=features)
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """The contexts as dicts, as agents got them: missing values are None, flags true or false, absent fields absent.
+        """The contexts as dicts; missing values are None, which absent ones are, too.
 
         >>> import manul
         >>> log = manul.Log([{"vip": True, "age": None}, {"vip": False, "age": 31, "sky": "grey"}], *np.ones((3, 2)))
         >>> Rows.of(log).to_dicts()
-        [{'vip': True, 'age': None}, {'vip': False, 'age': 31.0, 'sky': 'grey'}]
+        [{'vip': True, 'age': None, 'sky': None}, {'vip': False, 'age': 31.0, 'sky': 'grey'}]
         """
         if self.features is not None:
             return self.features.to_dicts()
         assert self.fields is not None
         if not self.fields:
             return [{} for _ in self.losses]
-        kinds = [self.converted.get(name) for name in self.fields]
-        columns = zip(*map(_field_values, self.fields.values(), kinds), strict=True)
+        columns = zip(*map(_with_gaps, self.fields.values()), strict=True)
         rows = [dict(zip(self.fields, values, strict=True)) for values in columns]
-        for name, places in (self.absent or {}).items():
-            for place in np.flatnonzero(places).tolist():
-                del rows[place][name]
-        return rows
+        if len(self.fields) <= MOST_MEMBERS:
+            return rows
+        return [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+    def named_contexts(self) -> Any:
+        """The contexts as the batch methods of agents take them: columns by name, or dicts if they are sparse."""
+        if not self.fields or len(self.fields) > MOST_MEMBERS:
+            return self.to_dicts()
+        return {name: values.tolist() if values.dtype == object else values for name, values in self.fields.items()}
 
     def function_inputs(self) -> Any:
         """The contexts for a policy that is a plain function: rows of numbers, or dicts if there is text or features.
@@ -229,7 +232,7 @@ class Rows:
         """
         if self.numbers is not None:
             return self.numbers
-        if not self.fields or any(values.dtype == object for values in self.fields.values()):
+        if not self.fields or any(values.dtype != np.float64 for values in self.fields.values()):
             rows = self.to_dicts()
             return [{name: value for name, value in row.items() if value is not None} for row in rows]
         return np.column_stack(list(self.fields.values())).astype(np.float32)
@@ -258,36 +261,16 @@ def encode_contexts(
     return np.empty((count, 0), np.float32) if columns is None else columns.rows(fields or {}, count)
 
 
-def _changes(batch: Log) -> dict[str, Any]:
-    """How the contexts of a batch differ from those of its decisions."""
-    changes = batch.context_changes
-    if changes is None or batch.fields is None:
-        return {}
-    gaps = {name: _gaps(batch.fields[name]) for name in changes.absent if name in batch.fields}
-    return {"converted": changes.converted, "absent": gaps or None}
-
-
 _KNOB_COLUMNS = ("densities_by_knob", "knob_ranges")
-_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "fields", "absent", "floors", *_KNOB_COLUMNS)
+_ARRAYS = ("numbers", "actions", "densities", "losses", "lows", "highs", "fields", "floors", *_KNOB_COLUMNS)
 
 
-def _gaps(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if values.dtype == object:
-        return np.array([value is None for value in values.tolist()], np.bool_)
-    gaps: npt.NDArray[np.bool_] = np.isnan(values)
-    return gaps
-
-
-def _field_values(values: npt.NDArray[Any], kind: str | None) -> list[Any]:
-    """The values of a field, as they were before the log, with None for missing ones."""
+def _with_gaps(values: npt.NDArray[Any]) -> list[Any]:
+    """The values of a field with None for missing ones."""
     listed: list[Any] = values.tolist()
-    if values.dtype == object:
-        return listed
-    gaps = np.flatnonzero(_gaps(values)).tolist()
-    if kind == FLAGS and (np.isnan(values) | (values == 0) | (values == 1)).all():
-        listed = (values == 1).tolist()
-    for place in gaps:
-        listed[place] = None
+    if values.dtype == np.float64:
+        for place in np.flatnonzero(np.isnan(values)).tolist():
+            listed[place] = None
     return listed
 
 
@@ -347,7 +330,7 @@ def _concatenate_contexts(parts: list[Rows]) -> dict[str, Any]:
     if len(kinds) > 1:
         raise InputError("All batches must have rows of numbers, or all must have named contexts.", "contexts")
     if kinds == {"fields"}:
-        return {"numbers": None, "fields": _fields(parts), "absent": _absent(parts)}
+        return {"numbers": None, "fields": _fields(parts)}
     if kinds == {"features"}:
         return {"numbers": None, "features": concatenate([_features(rows) for rows in parts])}
     numbers = [rows.numbers for rows in parts if rows.numbers is not None]
@@ -372,32 +355,15 @@ def _fields(parts: list[Rows]) -> Fields:
     return {name: _field([_values(rows, name) for rows in parts]) for name in names}
 
 
-def _absent(parts: list[Rows]) -> dict[str, npt.NDArray[np.bool_]]:
-    """The rows that lack a field, as all rows of a part without it do."""
-    names = dict.fromkeys(name for rows in parts for name in rows.fields or {})
-    return {
-        name: np.concatenate([_lacks(rows, name) for rows in parts])
-        for name in names
-        if any(name not in (rows.fields or {}) or name in (rows.absent or {}) for rows in parts)
-    }
-
-
-def _lacks(rows: Rows, name: str) -> npt.NDArray[np.bool_]:
-    known = (rows.absent or {}).get(name)
-    return np.full(len(rows), name not in (rows.fields or {})) if known is None else known
-
-
 def _values(rows: Rows, name: str) -> npt.NDArray[Any]:
     values = (rows.fields or {}).get(name)
     return np.full(len(rows), np.nan) if values is None else values
 
 
 def _field(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """The values of a column; if some parts are text, missing numbers of others are missing texts."""
-    if any(values.dtype == object for values in parts):
-        parts = [
-            values if values.dtype == object else np.where(np.isnan(values), np.array(None), values) for values in parts
-        ]
+    """The values of a column; if parts differ in type, as those do that have only missing values, missing ones are None."""
+    if len({values.dtype for values in parts}) > 1:
+        parts = [_object_array(_with_gaps(values)) for values in parts]
     return np.concatenate(parts)
 
 

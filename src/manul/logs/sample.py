@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from manul.actions.decision import Within
 from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 from manul.logs.column_fitting import LogColumns, fit_columns
-from manul.logs.formats.context_changes import ContextChanges
-from manul.logs.log import BATCH, Batches, Log
+from manul.logs.log import BATCH, Batches, Declares, Log
 from manul.logs.rows import NUMBER, UNIT, Rows, encode_contexts, join_rows
 from manul.outcomes import LOSSES, AnyRange, Outcome
 from manul.utils.validation import (
@@ -35,15 +34,6 @@ Logs = Log | Iterable[Log]
 ContextKind = Literal["numbers", "fields", "features"]
 
 
-class Declares(Protocol):
-    """An agent, or what else says what a log may not."""
-
-    @property
-    def space(self) -> ActionSpace: ...
-    @property
-    def outcome(self) -> Outcome: ...
-
-
 @dataclass(frozen=True)
 class Survey:
     """The number of rows, checksums of their columns, and whether some of the densities were estimated."""
@@ -59,7 +49,7 @@ class Sample:
 
     `space` is that of the actions, whose range is `declared` if it was given or logged, and `scale` is the range of the
     losses. The first batch says what the `outcome` is, whether the densities were `estimated`,
-    and how contexts differ from those of the decisions (`changes`); the first one with contexts says what `kind` they are.
+    and the fields that an older version wrote as numbers (`converted`); the first one with contexts says what `kind` they are.
     """
 
     batches: Iterable[Log]
@@ -68,7 +58,7 @@ class Sample:
     scale: Within = UNIT
     outcome: Outcome = LOSSES
     estimated: bool = False
-    changes: ContextChanges | None = None
+    converted: Mapping[str, str] = field(default_factory=dict)
     kind: ContextKind = "numbers"
 
     @classmethod
@@ -79,7 +69,7 @@ class Sample:
         actions: Within | None = None,
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
-        like: Log | Declares | None = None,
+        like: Declares | None = None,
         purpose: str = "This",
         passes: int = 1,
     ) -> Sample:
@@ -119,7 +109,7 @@ class Sample:
             scale,
             first.outcome,
             first.densities_estimated,
-            first.context_changes,
+            first.converted,
             _kind(chain([first], () if isinstance(log, Iterator) else log)),
         )
 

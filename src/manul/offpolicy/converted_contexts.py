@@ -1,36 +1,32 @@
-"""Objections to logs whose contexts are not those of the decisions: dates and lists of texts that became numbers.
-
-Flags are numbers in a log too, but agents get them back as flags, and know flags as numbers if they learned numbers.
-"""
+"""Objections to logs of an older version (format 1), in which dates and lists of texts became numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from manul.logs.formats.context_changes import DATES, LISTS, ContextChanges
 from manul.offpolicy.estimate import Objection
 
 TITLE = "contexts had dates or lists"
 MOST_NAMES = 5
 _KEPT = {
-    DATES: ("dates", "as seconds since 1970, without weekday, month and time of day"),
-    LISTS: ("lists of texts", "with a column for each text"),
+    "date": ("dates", "as seconds since 1970, without weekday, month and time of day"),
+    "list": ("lists of texts", "with a column for each text"),
 }
 
 
-def context_objections(changes: ContextChanges | None) -> list[Objection]:
-    """The objections to what a policy does on the contexts of a log with such changes."""
-    sentence = None if changes is None else converted_sentence(changes.converted)
+def context_objections(converted: Mapping[str, str]) -> list[Objection]:
+    """The objections to what a policy does on the contexts of a log with such fields."""
+    sentence = converted_sentence(converted)
     return [] if sentence is None else [Objection("error", TITLE, sentence)]
 
 
 def converted_sentence(converted: Mapping[str, str]) -> str | None:
     """What a log has made of dates and lists, and what to do; None if there were none.
 
-    >>> print(converted_sentence({"at": "date", "vip": "flag"}))
+    >>> print(converted_sentence({"at": "date"}))
     The log has dates (at) as seconds since 1970, without weekday, month and time of day, so its contexts are not those that
-    policies get in decisions. Pass what matters as fields of its own to decide and to the log, such as the month as text.
-    >>> converted_sentence({"vip": "flag"})
+    policies get in decisions. Export the log again with this version, which keeps dates and lists.
+    >>> converted_sentence({})
     """
     parts = []
     for kind, (plural, kept) in _KEPT.items():
@@ -41,6 +37,6 @@ def converted_sentence(converted: Mapping[str, str]) -> str | None:
     if not parts:
         return None
     return (
-        f"The log has {' and '.join(parts)}, so its contexts are not those that policies get in decisions. Pass what matters "
-        "as fields of its own to decide and to the log, such as the month as text."
+        f"The log has {' and '.join(parts)}, so its contexts are not those that policies get in decisions. Export the log "
+        "again with this version, which keeps dates and lists."
     )

@@ -78,14 +78,8 @@ def fold_numbers(rows: Rows, total: int) -> Numbers:
 
 
 def critic_contexts(rows: Rows) -> Any:
-    """The contexts of rows as critics take them: rows of numbers, dicts of features, or a table with the fields."""
-    if rows.numbers is not None:
-        return rows.numbers
-    if not rows.fields:
-        return rows.to_dicts()
-    import pyarrow as pa
-
-    return pa.table({name: pa.array(values, from_pandas=True) for name, values in rows.fields.items()})
+    """The contexts of rows as critics take them: rows of numbers, dicts of features, or columns by name."""
+    return rows.named_contexts() if rows.numbers is None else rows.numbers
 
 
 def learn(critic: Auto, rows: Rows) -> None:

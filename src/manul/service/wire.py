@@ -27,7 +27,8 @@ Context = Annotated[
     list[float] | dict[str, Any] | None,
     Meta(
         description="A list of numbers, or an object of numbers, strings, booleans, dates, missing values (null), lists and objects. "
-        'A date is {"$date": "2024-02-29"} or {"$date": "2024-02-29T12:30:00+01:00"}; other strings are categories.',
+        'A date is {"$date": "2024-02-29"} or {"$date": "2024-02-29T12:30:00+01:00"}, a time of day {"$time": "12:30"}; other '
+        "strings are categories.",
         examples=[[0.3, 1.2], {"city": "Oslo", "arrival": {"$date": "2024-02-29"}}],
     ),
 ]

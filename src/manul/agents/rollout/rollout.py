@@ -18,7 +18,8 @@ from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
-from manul.agents.mapped import SaveableAgent
+from manul.agents.mapped import Mapped, SaveableAgent
+from manul.agents.player_host import PlayerHost
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.in_flight import InFlight
@@ -26,7 +27,7 @@ from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress
 from manul.contexts import conversion
-from manul.contexts.schema import Context
+from manul.contexts.schema import Context, ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
@@ -102,6 +103,11 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         self._density_is_checked = False
         self._in_flight = InFlight()
         self._times: dict[int, float] = {}
+
+    @property
+    def schema(self) -> ContextSchema:
+        """The fields of contexts that the learner knows."""
+        return self.agent.schema if isinstance(self.agent, PlayerHost | Mapped) else ContextSchema()
 
     @property
     def agent(self) -> SaveableAgent:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from manul.errors import FileError, ParameterError
 from manul.logs.formats.file_errors import Problems
-from manul.logs.formats.log_schema import Metadata, Range
+from manul.logs.formats.log_schema import Metadata
 from manul.logs.formats.row_checks import valid_rows
 from manul.utils.registry import Registry
 from manul.utils.validation import check_choice
@@ -121,12 +121,12 @@ class FileSource:
 
 
 def good_rows(
-    pieces: Iterator[Piece], problems: Problems, ranges: tuple[Range | None, ...]
+    pieces: Iterator[Piece], problems: Problems, declare: Callable[[Metadata], Metadata]
 ) -> Iterator[tuple[pa.Table, int]]:
     """Yield tables of valid rows with the number of rows skipped before each; raises FileError if no row is valid."""
     problems.skipped, count, before = 0, 0, 0
     for piece in pieces:
-        metadata = Metadata.from_arrow(piece.table.schema.metadata, problems.path).with_ranges(*ranges)
+        metadata = declare(Metadata.from_arrow(piece.table.schema.metadata, problems.path))
         table = valid_rows(piece.table, piece.rows, metadata, problems)
         count += len(table)
         if len(table):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.space import ActionSpace
+from manul.contexts import data_frames
+from manul.contexts.schema import ContextSchema, Field, cast_column
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError
 from manul.logs.formats import knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
-from manul.logs.formats.arrow_tables import SchemaAdapter, dense_column
-from manul.logs.formats.file_errors import Problems
+from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.log_schema import Metadata
 
 if TYPE_CHECKING:
@@ -61,13 +61,12 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
 
 
 def named_table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
-    """Build a table from arrays and an Arrow table of contexts; their dates become seconds since 1970, as in files."""
+    """Build a table from arrays and an Arrow table of contexts."""
     contexts: pa.Table = views["contexts"]
     table = table_of({**views, "contexts": np.empty((len(contexts), 0))}, metadata).drop_columns("context")
     for name in contexts.column_names:
         table = table.append_column(name, contexts[name])
-    adapter = SchemaAdapter(table.schema, Problems(Path("contexts"), knobs=metadata.knobs))
-    return adapter.piece(table, 1).table.replace_schema_metadata(metadata.to_arrow())
+    return table
 
 
 def _knob_data(views: Mapping[str, Any], knobs: ActionSpace) -> dict[str, Any]:
@@ -97,12 +96,10 @@ def matrix(table: pa.Table, metadata: Metadata) -> Contexts:
 def _column_matrix(table: pa.Table) -> Contexts:
     names = columns.user_columns(table.schema)
     for name in names:
-        if columns.is_text(table.schema, name):
+        if Field.of_arrow(table.schema.field(name).type, name).kind not in ("number", "flag", "missing"):
             example = next((value for value in table[name].to_pylist() if value is not None), None)
-            raise InputError(
-                f"Column {name!r} has text, such as {example!r}, so contexts are not numbers. Use fields or context_rows().",
-                "contexts",
-            )
+            rule = f"Column {name!r} has values such as {example!r:.60}, so contexts are not numbers"
+            raise InputError(f"{rule}. Use fields or context_rows().", "contexts")
     matrix = np.empty((len(table), len(names)), dtype=np.float32)
     for index, name in enumerate(names):
         matrix[:, index] = row_checks.numbers(table, name)
@@ -110,16 +107,21 @@ def _column_matrix(table: pa.Table) -> Contexts:
 
 
 def fields(table: pa.Table) -> dict[str, npt.NDArray[Any]] | None:
-    """The columns of the context: numbers with NaN and text with None for missing values; None if it has no names."""
+    """The columns of the context: numbers with NaN, other values with None for missing ones; None if it has no names."""
     if columns.context_layout(table.schema) != "columns":
         return None
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for name in columns.user_columns(table.schema):
-        if columns.is_text(table.schema, name):
-            arrays[name] = np.array(table[name].to_pylist(), dtype=object)
-        else:
-            arrays[name] = row_checks.numbers(table, name)
-    return arrays
+    return {columns.field_name(name): _field(table.column(name)) for name in columns.user_columns(table.schema)}
+
+
+def _field(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    values = data_frames.from_arrow(column)
+    if isinstance(values, np.ndarray):
+        return values
+    if not any(value is not None for value in values):
+        return np.full(len(values), np.nan)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def features(table: pa.Table, metadata: Metadata) -> SparseFeatures | None:
@@ -142,6 +144,15 @@ def with_names(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
     contexts = pa.StructArray.from_arrays(lists, ["index", "value"]).cast(columns.sparse_type())
     renamed = table.set_column(table.column_names.index("context"), "context", contexts)
     return renamed.replace_schema_metadata(replace(metadata, names=names, width=len(names)).to_arrow())
+
+
+def with_types(table: pa.Table, schema: ContextSchema) -> pa.Table:
+    """A table whose columns of contexts have the types of a schema that is at least as wide."""
+    for place, name in enumerate(table.column_names):
+        if name in columns.user_columns(table.schema):
+            field = schema.fields[columns.field_name(name)]
+            table = table.set_column(place, name, cast_column(table.column(name), field, name))
+    return table
 
 
 def sparse_features(table: pa.Table, names: tuple[Any, ...]) -> SparseFeatures:

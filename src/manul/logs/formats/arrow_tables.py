@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
-from manul.errors import FileError
+from manul.contexts import arrow_values
+from manul.contexts.dates import CLOCK, DATE
+from manul.contexts.schema import ContextSchema, Field, cast_column
+from manul.errors import FileError, InputError
 from manul.logs.formats import Piece, knob_checks, knob_columns
-from manul.logs.formats.context_changes import ContextChanges, converted_types, is_json_date, join_changes
 from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
 from manul.logs.formats.log_schema import (
     NUMBERS,
@@ -19,6 +21,7 @@ from manul.logs.formats.log_schema import (
     TEXTS,
     Metadata,
     dense_type,
+    field_name,
     has_estimates,
     has_rewards,
     negate_losses,
@@ -29,7 +32,7 @@ from manul.logs.formats.log_schema import (
     sparse_type,
 )
 from manul.logs.formats.row_checks import single_array
-from manul.logs.formats.timestamps import date_seconds
+from manul.logs.formats.row_tables import json_rule, number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,10 +80,13 @@ class SchemaAdapter:
                 f"{path} has a column 'context' and also {others[0]!r}. Put the context into one or the other.",
                 "context",
             )
-        converted = converted_types(pa.schema([schema.field(name) for name in others]))
-        self.metadata = replace(self.metadata, changes=_changes_of(others, self.metadata.changes, converted))
-        self.dates = [name for name in others if is_json_date(schema.field(name).type)]
-        self.texts = {name: name not in self.dates and _is_text(schema, name, path) for name in others}
+        converted = {name: kind for name, kind in (self.metadata.converted or {}).items() if name in others}
+        self.flags = [name for name in converted if converted[name] == "flag"]
+        lost = {name: kind for name, kind in converted.items() if kind != "flag"}
+        self.metadata = replace(self.metadata, converted=lost or None)
+        self.others = others
+        for name in others:
+            _field(schema.field(name).type, name, path)
         self._check_types(schema, path)
 
     def _check_types(self, schema: pa.Schema, path: str) -> None:
@@ -113,22 +119,61 @@ class SchemaAdapter:
             table, rows = table.filter(good), rows[good]
         if self.several:
             table, rows = self._fit_knobs(table, rows)
-        if self.dates:
-            table, rows = self._convert_dates(table, rows)
-        schema = self.schema(table)
+        contexts, good = self._contexts(table, rows)
+        if not good.all():
+            table, rows = table.filter(good), rows[good]
+            contexts = {name: (field, column.filter(good)) for name, (field, column) in contexts.items()}
+        schema = self.schema(table, {name: field for name, (field, _) in contexts.items()})
         columns = {
-            name: _cast(table.column(name), schema.field(name).type) for name in schema.names if name != "context"
+            name: contexts[name][1] if name in contexts else _cast(table.column(name), schema.field(name).type)
+            for name in schema.names
+            if name != "context"
         }
         if self.is_list:
             columns["context"] = _fixed_lists(single_array(table, "context"), self.width or 0)
         elif self.is_struct:
             columns["context"] = table.column("context").cast(sparse_type())
-        elif not self.texts:
+        elif not self.others:
             columns["context"] = pa.array([[]] * len(table), dense_type(0))
         converted = pa.table(columns, schema=schema)
         return Piece(negate_losses(converted) if self.rewards else converted, rows)
 
-    def schema(self, table: pa.Table) -> pa.Schema:
+    def _contexts(self, table: pa.Table, rows: np.ndarray) -> tuple[dict[str, tuple[Field, Any]], np.ndarray]:
+        """The columns of the contexts in the types of a log, and flags of the rows in which all of their values are valid."""
+        columns, good = {}, np.ones(len(table), dtype=np.bool_)
+        like = self.problems.like or ContextSchema()
+        for name in self.others:
+            column, path = table.column(name), str(self.problems.path)
+            field = _field(column.type, name, path)
+            stated = like.field(field_name(name)) or field
+            if field.kind == "text" and (stated.kind != "text" or stated.loose):
+                column = self._parsed(arrow_values.values(column), stated, name, rows, good)
+            elif any(f"<{key}:" in str(column.type) for key in (DATE, CLOCK)):
+                column = self._parsed(column.to_pylist(), field, name, rows, good)
+            if name in self.flags and _are_flags(column):
+                field, column = Field("flag"), column.cast("bool")
+            elif isinstance(column, list):
+                field = Field.of(column, name, strict=False)
+                column = field.to_arrow(column, name)
+            elif field.kind == "missing" and not stated.loose:
+                field = stated
+            columns[name] = field, cast_column(column, field, name)
+        return columns, good
+
+    def _parsed(self, values: list[Any], field: Field, name: str, rows: np.ndarray, good: np.ndarray) -> list[Any]:
+        """The values that texts or values of JSON mean; those of bad rows are None."""
+        parsed: list[Any] = []
+        for row, value in enumerate(values):
+            try:
+                text = isinstance(value, str) and field.kind != "any"
+                parsed.append(parse_text(field, value, name) if text else arrow_values.from_json(value, name))
+            except InputError:
+                self.problems.report(int(rows[row]), name, _RULES.get(field.kind) or json_rule(value), value)
+                parsed.append(None)
+                good[row] = False
+        return parsed
+
+    def schema(self, table: pa.Table, fields: dict[str, Field]) -> pa.Schema:
         if self.is_struct:
             if self.metadata.width is None:
                 width = 1 + max(
@@ -137,8 +182,8 @@ class SchemaAdapter:
                 )
                 self.metadata = replace(self.metadata, width=width)
             return schema_of(optional=self.optional, metadata=self.metadata)
-        if self.texts:
-            return schema_of(optional=self.optional, texts=self.texts, metadata=self.metadata)
+        if self.others:
+            return schema_of(optional=self.optional, fields=fields, metadata=self.metadata)
         return schema_of(optional=self.optional, width=self.width or 0, metadata=self.metadata)
 
     def _fit_knobs(self, table: pa.Table, rows: np.ndarray) -> tuple[pa.Table, np.ndarray]:
@@ -163,22 +208,6 @@ class SchemaAdapter:
             table = table.set_column(place, name, knob_columns.struct_of(name, parts, knobs))
         return (table, rows) if good.all() else (table.filter(good), rows[good])
 
-    def _convert_dates(self, table: pa.Table, rows: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-        """The table with the dates of JSON as seconds since 1970, without rows in which one is invalid."""
-        import pyarrow as pa
-
-        good = np.ones(len(table), dtype=np.bool_)
-        for name in self.dates:
-            values: list[object] = table.column(name).to_pylist()
-            for index, value in enumerate(values):
-                try:
-                    values[index] = date_seconds(name, value)
-                except BadRow as bad:
-                    self.problems.report(int(rows[index]), bad.column, bad.rule, bad.got)
-                    values[index], good[index] = None, False
-            table = table.set_column(table.column_names.index(name), name, [pa.array(values, pa.float64())])
-        return (table, rows) if good.all() else (table.filter(good), rows[good])
-
     def _check_widths(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:
         """Flag the contexts that have the width of the first one."""
         import pyarrow.compute as pc
@@ -196,12 +225,33 @@ class SchemaAdapter:
         return np.asarray(good)
 
 
-def _changes_of(names: list[str], before: ContextChanges | None, converted: dict[str, str]) -> ContextChanges | None:
-    """The changes that metadata declare, for the columns that are still there, and those of this conversion."""
-    if before is not None:
-        kept = {name: kind for name, kind in before.converted.items() if name in names}
-        before = ContextChanges(kept, tuple(name for name in before.absent if name in names))
-    return join_changes([before, ContextChanges(converted)])
+_RULES = {"flag": "true or false", "number": "a number", "date": "a date such as 2024-02-29"}
+_RULES |= {"time": "a time such as 2024-02-29T12:30:00+01:00", "clock": "a time of day such as 12:30"}
+
+
+def _field(given: pa.DataType, name: str, path: str) -> Field:
+    try:
+        return Field.of_arrow(given, name)
+    except InputError as error:
+        raise FileError(f"{path}: {error}", name) from None
+
+
+def parse_text(field: Field, text: str, name: str) -> Any:
+    """The value of a text in a column of a file without types."""
+    if field.kind != "number":
+        return field.parse(text, name)
+    try:
+        return number(name, text.strip() or None)
+    except BadRow as bad:
+        raise InputError(str(bad), name) from None
+
+
+def _are_flags(column: Any) -> bool:
+    """Whether all numbers of a column are 0, 1 or missing."""
+    import pyarrow as pa
+
+    values = column.to_numpy() if pa.types.is_floating(column.type) else np.array([2.0])
+    return bool((np.isnan(values) | (values == 0) | (values == 1)).all())
 
 
 def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> ActionSpace | None:

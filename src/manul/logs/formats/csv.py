@@ -1,7 +1,8 @@
 """CSV with a header. A context of plain numbers is in context_0, context_1, ...; other columns are the user's own.
 
 A column is numeric if its first 10,000 rows are, otherwise text; a blank is a missing value. If they are all blank, the
-first value after them decides.
+first value after them decides. With `like=`, the schema says the types: dates and times are in ISO 8601, flags true or
+false, lists and objects JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manul.actions.space import ActionSpace
-from manul.errors import FileError
+from manul.contexts.schema import ContextSchema, Field
+from manul.errors import FileError, InputError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats import log_schema as schemas
 from manul.logs.formats.arrow_tables import dense_column
@@ -26,15 +28,16 @@ from manul.logs.formats.knob_columns import STRUCTS, check_flat, nested_names, p
 from manul.logs.formats.knob_rows import KnobParser
 from manul.logs.formats.log_schema import NUMBERS, RESERVED, Metadata, context_layout, is_text, schema_of
 from manul.logs.formats.row_checks import single_array
-from manul.logs.formats.row_tables import NUMBER_PATTERN, number
+from manul.logs.formats.row_tables import NUMBER_PATTERN, number, seconds
 from manul.logs.formats.text_columns import dense_rows, stated_columns, texts
 from manul.logs.formats.text_lines import Output, lines
-from manul.logs.formats.timestamps import seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Record = tuple[int, list[str]]
+_RULES = {"flag": "true or false", "date": "a date such as 2024-02-29", "clock": "a time of day such as 12:30"}
+_RULES |= {"time": "a time such as 2024-02-29T12:30:00+01:00"}
 SAMPLE = 10_000  # rows that decide whether a column is numeric
 MAX_COLUMNS = 10_000  # a sparse context in CSV writes all its zeros
 # Missing values in text files of tables and logs, in any case. In a text column of a log only a blank is missing, so that
@@ -58,7 +61,12 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
         )
     complete = _complete_records(records, len(names), problems)
     first = deque(islice(complete, SAMPLE))
-    columns = _Columns(names, [record for _, record in first] + _late_values(names, first, problems), knobs)
+    columns = _Columns(
+        names,
+        [record for _, record in first] + _late_values(names, first, problems),
+        knobs,
+        problems.like or ContextSchema(),
+    )
     records = _drain(first, complete)
     while batch := list(islice(records, size)):
         yield columns.piece(batch, problems)
@@ -139,11 +147,14 @@ def _complete_records(records: Iterator[Record], width: int, problems: Problems)
 class _Columns:
     """The columns of a file, from its header and first rows."""
 
-    def __init__(self, names: list[str], first: list[list[str]], knobs: ActionSpace | None = None) -> None:
+    def __init__(
+        self, names: list[str], first: list[list[str]], knobs: ActionSpace | None, like: ContextSchema
+    ) -> None:
         self.rewards = schemas.has_rewards(names)
         self.metadata = Metadata(rewards=self.rewards, densities_estimated=schemas.has_estimates(names), knobs=knobs)
         self.parser = None if knobs is None else KnobParser(knobs)
         self.names = names = schemas.own_names(names)
+        self.like: dict[str, Field] = {}
         reserved = schemas.reserved_names(several=knobs is not None)
         present = nested_names(names)
         others = [name for name in present if name not in reserved]
@@ -152,8 +163,10 @@ class _Columns:
         if self.dense or not others:
             self.schema = schema_of(optional=optional, width=len(others), metadata=self.metadata)
         else:
+            self.like = {name: field for name in others if (field := like.field(schemas.field_name(name))) is not None}
             texts = {name: any(_is_text_value(record[names.index(name)]) for record in first) for name in others}
-            self.schema = schema_of(optional=optional, texts=texts, metadata=self.metadata)
+            fields = {name: self.like.get(name) or Field("text" if texts[name] else "number") for name in others}
+            self.schema = schema_of(optional=optional, fields=fields, metadata=self.metadata)
 
     def piece(self, batch: Sequence[Record], problems: Problems) -> Piece:
         """Convert records to a table; rows with a value that is not a number are bad rows."""
@@ -161,13 +174,19 @@ class _Columns:
 
         rows = np.array([row for row, _ in batch])
         columns = dict(zip(self.names, zip(*(record for _, record in batch), strict=True), strict=True))
-        good, data = np.ones(len(batch), dtype=np.bool_), {}
+        good, data, schema = np.ones(len(batch), dtype=np.bool_), {}, self.schema
         for name in [name for name in self.schema.names if name != "context"]:
             if self.parser is not None and name in STRUCTS:
                 data[name] = self._struct(self.parser, name, columns, rows, good, problems)
                 continue
             values = columns.get(name, [""] * len(batch))  # only the density may be missing
-            data[name] = self._column(name, values, rows, good, problems)
+            stated = self.like.get(name)
+            if stated is None or (stated.kind in ("number", "text") and not stated.loose):
+                data[name] = self._column(name, values, rows, good, problems)
+            else:
+                field, data[name] = self._typed(name, stated, values, rows, good, problems)
+                place = schema.get_field_index(name)
+                schema = schema.set(place, pa.field(name, field.arrow()))
         if "context" in self.schema.names:
             width = self.schema.field("context").type.list_size
             numbers = [
@@ -175,9 +194,29 @@ class _Columns:
                 for index in range(width)
             ]
             data["context"] = _stack(numbers, len(batch))
-        table = pa.table(data, schema=self.schema)
+        table = pa.table(data, schema=schema)
         table = schemas.negate_losses(table) if self.rewards else table
         return Piece(table, rows) if good.all() else Piece(table.filter(good), rows[good])
+
+    def _typed(
+        self, name: str, stated: Field, texts: Sequence[str], rows: Any, good: Any, problems: Problems
+    ) -> tuple[Field, pa.Array]:
+        """The column of a field, with the type that its values have in these rows."""
+
+        def parse(text: str) -> Any:
+            try:
+                return stated.parse(text, name)
+            except InputError:
+                raise BadRow(name, _RULES.get(stated.kind, "JSON"), text) from None
+
+        values = _parsed(texts, parse, rows, good, problems)
+        own = Field.of(values, name, strict=False)
+        field = (
+            own
+            if stated.loose
+            else ContextSchema(None, {name: stated}).merge(ContextSchema(None, {name: own}), strict=False).fields[name]
+        )
+        return field, field.to_arrow(values, name)
 
     def _struct(
         self, parser: KnobParser, name: str, columns: Any, rows: Any, good: Any, problems: Problems

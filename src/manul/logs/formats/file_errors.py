@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from manul.actions.space import ActionSpace
+from manul.contexts.schema import ContextSchema
 from manul.errors import FileError
 
 REMEDY = "Fix the row, or skip invalid rows with skip_bad=True."
@@ -38,6 +39,7 @@ class Problems:
     skipped: int = 0
     needs_density: bool = True  # False if the densities are estimated after reading
     knobs: ActionSpace | None = None  # of the actions, if they have several and the file does not say
+    like: ContextSchema | None = None  # of the contexts, if the file does not say their types
 
     def report(self, row: int, column: str, rule: str, got: object, remedy: str = REMEDY) -> None:
         """Count a bad row as skipped, or raise an error."""
@@ -65,7 +67,8 @@ def knobs_of_file(problems: Problems, recorded: ActionSpace | None, names: Itera
     knobs = problems.knobs or recorded
     if knobs is None:
         raise FileError(
-            f"{path} sets the knobs {', '.join(given)} but does not say their ranges. Declare them with knobs={{...}}.",
+            f"{path} sets the knobs {', '.join(given)} but does not say their ranges. Declare them with knobs={{...}}, or "
+            "with like= and the agent that decided.",
             "knobs",
         )
     for name in knobs.names:

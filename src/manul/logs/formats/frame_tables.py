@@ -15,11 +15,11 @@ import numpy as np
 
 from manul.contexts import data_frames
 from manul.contexts.records import distinct_names, is_missing, is_record, to_fields
+from manul.contexts.schema import ContextSchema, Field, context_columns
 from manul.errors import InputError
 from manul.logs.formats import knob_columns
 from manul.logs.formats.arrays import sparse_features
 from manul.logs.formats.arrow_tables import dense_column
-from manul.logs.formats.context_changes import ContextChanges, absent_fields, converted_types, join_changes
 from manul.logs.formats.log_schema import (
     Metadata,
     context_layout,
@@ -48,15 +48,14 @@ def arrow_table(table: Any) -> pa.Table:
 
     if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) or is_record(row) for row in table):
         rows = [row if isinstance(row, Mapping) else to_fields(row) for row in table]
-        changes = join_changes([ContextChanges({}, absent_fields(rows))])
-        made = arrow_table(data_frames.from_rows(rows))
-        return made if changes is None else made.replace_schema_metadata(Metadata(changes=changes).to_arrow())
+        return arrow_table(data_frames.from_rows(rows))
     if hasattr(table, "iter_columns"):
         return from_polars(table)
     if hasattr(table, "set_axis") and hasattr(table, "attrs"):
         return from_pandas(table)
     if isinstance(table, Mapping):
-        table = dict(zip(distinct_names([*table], "table"), map(_without_gaps, table.values()), strict=True))
+        names = distinct_names([*table], "table")
+        table = dict(zip(names, map(_column, names, table.values()), strict=True))
     try:
         return pa.table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -65,28 +64,18 @@ def arrow_table(table: Any) -> pa.Table:
 
 
 def context_table(contexts: Any) -> pa.Table | None:
-    """Contexts with named fields as an Arrow table, whose metadata has their changes; None if they are rows of numbers.
+    """Contexts with named fields as an Arrow table in the types of a log; None if they are rows of numbers.
 
     >>> context_table([{"age": 30}, {"age": 41}]).column_names, context_table([[30.0]])
     (['age'], None)
     """
-    is_rows = isinstance(contexts, list | tuple) and contexts
-    named = is_rows and (isinstance(contexts[0], Mapping) or is_record(contexts[0]))
-    for row, context in enumerate(contexts if named else ()):
-        if not (isinstance(context, Mapping) or is_record(context)):
-            raise InputError(
-                f"contexts must all have named fields, like the first one, got {context!r:.60} in row {row}.",
-                "contexts",
-            )
-    if not (named or isinstance(contexts, Mapping) or data_frames.is_table(contexts)):
+    columns = context_columns(contexts)
+    if columns is None:
         return None
-    table = arrow_table(contexts)
-    for name in table.column_names:
+    for name in columns:
         if name in (*reserved_names(several=True), "reward", "estimated_density"):
             raise InputError(f"contexts must not have a column {name!r}, as logs have. Rename it.", "contexts")
-    given = Metadata.from_arrow(table.schema.metadata).changes
-    changes = join_changes([given, ContextChanges(converted_types(table.schema))])
-    return table.replace_schema_metadata(Metadata(changes=changes).to_arrow())
+    return ContextSchema.of(columns).to_arrow(columns)
 
 
 def stated_table(table: pa.Table) -> pa.Table:
@@ -115,7 +104,7 @@ def to_pandas(table: pa.Table) -> Any:
             width=metadata.width,
             names=metadata.names,
             knobs=metadata.knobs,
-            changes=metadata.changes,
+            converted=metadata.converted,
         )
         .to_arrow()[b"manul"]
         .decode()
@@ -142,8 +131,14 @@ def from_pandas(frame: Any) -> pa.Table:
     contexts = [*frame["context"]] if "context" in frame.columns else []
     sparse = any(isinstance(context, Mapping) for context in contexts)
     frame = frame.drop(columns="context") if sparse else frame
+    # Arrow would take times of several offsets for times of the first one.
+    objects = [name for name in frame.columns if frame[name].dtype == object]
+    columns = {name: _column(name, frame[name].tolist()) for name in objects}
     try:
-        table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(metadata.to_arrow())
+        table = pa.Table.from_pandas(frame.drop(columns=objects), preserve_index=False)
+        for name in objects:
+            table = table.add_column([*frame.columns].index(name), name, [pa.array(columns[name], from_pandas=True)])
+        table = table.replace_schema_metadata(metadata.to_arrow())
     except (pa.ArrowException, TypeError) as error:
         raise InputError(f"A column of the data frame cannot be read: {error}.", "table") from None
     return _with_features(table, contexts, metadata) if sparse else _dense(table)
@@ -182,10 +177,14 @@ def from_polars(frame: Any) -> pa.Table:
     return _dense(table)
 
 
-def _without_gaps(column: Any) -> Any:
-    """A column with None for missing values that Arrow does not take: NaN among texts, `pandas.NA` and NaT."""
-    is_list = isinstance(column, list | tuple)
-    odd = is_list and any(isinstance(each, str) or type(each).__name__ in ("NAType", "NaTType") for each in column)
+def _column(name: str, column: Any) -> Any:
+    """A column of values as Arrow takes it; those of contexts have the types of a log."""
+    if not isinstance(column, list | tuple):
+        return column
+    own = name in (*reserved_names(several=True), "reward", "estimated_density") or "." in name
+    if not own:
+        return Field.of(column, name).to_arrow(column, name)
+    odd = any(isinstance(each, str) or type(each).__name__ in ("NAType", "NaTType") for each in column)
     return [None if is_missing(each) else each for each in column] if odd else column
 
 

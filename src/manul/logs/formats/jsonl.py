@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manul.logs.formats import Piece, register_format
-from manul.logs.formats.context_changes import DATES, FLAGS
 from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
 from manul.logs.formats.knob_rows import KnobParser
 from manul.logs.formats.log_schema import (
@@ -23,10 +22,9 @@ from manul.logs.formats.log_schema import (
     reserved_names,
     stated_name,
 )
-from manul.logs.formats.row_tables import Row, number, read_rows
+from manul.logs.formats.row_tables import Row, number, read_rows, seconds
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
-from manul.logs.formats.timestamps import date_seconds, seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +40,7 @@ def parse(line: str, *, problems: Problems | None = None, knobs: KnobParser | No
     """Parse a row; return None for an empty line.
 
     >>> parse('{"context": [1, 2], "action": 0.5, "density": 1, "loss": 0}')
-    Row(action=0.5, density=1.0, loss=0.0, optional={}, context=[1, 2], nested=True, rewards=False, estimated=False, converted={})
+    Row(action=0.5, density=1.0, loss=0.0, optional={}, context=[1, 2], nested=True, rewards=False, estimated=False)
     """
     if not line.strip():
         return None
@@ -61,17 +59,15 @@ def parse(line: str, *, problems: Problems | None = None, knobs: KnobParser | No
     context = members.get("context", {name: value for name, value in members.items() if name not in reserved})
     if not isinstance(context, list | Mapping):
         raise BadRow("context", "a list of numbers or an object", context)
-    fields, converted = _check_fields(context) if isinstance(context, Mapping) else (context, {})
     return Row(
         number(action, chosen) if knobs is None else knobs.struct("action", chosen),
         number(density, members.get(density)),
         _loss(loss, members[loss], rewards=metadata.rewards),
         {name: optional(name, members[name], knobs) for name in own if name in members},
-        fields,
+        context,
         "context" in members,
         metadata.rewards,
         metadata.densities_estimated,
-        converted,
     )
 
 
@@ -107,18 +103,6 @@ def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
     if name in TEXTS:
         return None if value is None else str(value)
     return seconds(value) if name == "time" else number(name, value)
-
-
-def _check_fields(context: Mapping[str, object]) -> tuple[Mapping[str, object], dict[str, str]]:
-    """The fields as numbers and text, and those that were dates or flags."""
-    fields = {name: date_seconds(name, value) for name, value in context.items()}
-    converted = {name: DATES for name, value in fields.items() if value is not context[name]}
-    for name, value in fields.items():
-        if isinstance(value, list | dict):
-            raise BadRow(str(name), "a number or text", value)
-        if isinstance(value, bool):
-            fields[name], converted[name] = float(value), FLAGS
-    return fields, converted
 
 
 class Writer:

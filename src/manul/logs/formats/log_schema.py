@@ -6,9 +6,9 @@ way, `estimated_density` instead of `density` says that the densities were estim
 `densities_estimated`.
 `low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds), `id` and
 `rollout_arm` ("learner" or "baseline") are optional. The context is a column `context` (a fixed-size list of float32, or a
-struct of the lists `index` and `value`), or all other columns.
-The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features, and how
-the contexts differ from those of the decisions (`context_changes`).
+struct of the lists `index` and `value`), or all other columns, each of the type of its field (`contexts.schema`).
+The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features. In
+format 1, fields of contexts were numbers or texts only, and the metadata says which had been dates, flags or lists.
 If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs and `limits`;
 `density_by_knob`, a struct of their densities, and `within`, narrower ranges as JSON text, are optional. They have no `low` and `high`.
 """
@@ -17,22 +17,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from manul.actions.space import ActionSpace
+from manul.contexts.schema import ContextSchema, Field
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats import knob_columns
-from manul.logs.formats.context_changes import ContextChanges
 from manul.outcomes import Outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VERSION = 1
+VERSION = 2
 REWARD = "reward"
 ESTIMATED_DENSITY = "estimated_density"
 NUMBERS = ("action", "density", "loss")
@@ -46,7 +47,14 @@ RESERVED = (*NUMBERS, *OPTIONAL, "context")
 KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
 Layout = Literal["dense", "sparse", "columns"]
 Range = tuple[float, float]
-FLAGS = ("rewards", "outcome_name", "densities_estimated", "knobs", "changes")  # in the metadata only if true, or given
+FLAGS = (
+    "rewards",
+    "outcome_name",
+    "densities_estimated",
+    "knobs",
+    "converted",
+)  # in the metadata only if true, or given
+PREFIX = "context."  # of a field that has the name of a column of the log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +62,7 @@ class Metadata:
     """The metadata of a log.
 
     >>> Metadata(action_range=(0.0, 32.0)).to_arrow()
-    {b'manul': b'{"action_range": [0.0, 32.0], "format": 1, "loss_range": null, "names": null, "width": null}'}
+    {b'manul': b'{"action_range": [0.0, 32.0], "format": 2, "loss_range": null, "names": null, "width": null}'}
     """
 
     action_range: Range | None = None
@@ -65,7 +73,7 @@ class Metadata:
     outcome_name: str | None = None  # if it is neither "loss" nor "reward"
     densities_estimated: bool = False
     knobs: ActionSpace | None = None
-    changes: ContextChanges | None = None  # of contexts
+    converted: Mapping[str, str] | None = None  # fields of a log of format 1 that had been dates or lists
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -88,8 +96,6 @@ class Metadata:
         if self.knobs is not None:
             values["knobs"] = self.knobs.describe()
             values |= {"limits": list(map(str, self.knobs.limits))} if self.knobs.limits else {}
-        if self.changes is not None:
-            values["changes"] = self.changes.describe()
         return json.dumps({"format": VERSION, **values}, sort_keys=True).encode()
 
     @staticmethod
@@ -103,6 +109,17 @@ class Metadata:
             return decoded
         advice = f"this version reads format {VERSION}. Update manul: pip install -U manul."
         raise FileError(f"{path or 'log'} has format {version}, but {advice}")
+
+    def with_missing(self, space: ActionSpace | None, outcome: Outcome | None) -> Metadata:
+        """A copy with what is not declared yet and applies: not the range of losses for a log of rewards."""
+        known = self
+        if space is not None and space.is_number and self.knobs is None and self.action_range is None:
+            known = replace(known, action_range=space.ends)
+        if outcome is not None and outcome.higher == self.rewards:
+            named = self.with_outcome(outcome)
+            name, span = self.outcome_name or named.outcome_name, self.loss_range or named.loss_range
+            known = replace(known, outcome_name=name, loss_range=span)
+        return known
 
     def with_ranges(
         self, action_range: Range | None, loss_range: Range | None, reward_range: Range | None = None
@@ -120,7 +137,7 @@ class Metadata:
         return replace(self, action_range=action_range or self.action_range, loss_range=loss_range or self.loss_range)
 
 
-_FIELDS = tuple(field.name for field in fields(Metadata))
+_FIELDS = tuple(field.name for field in dataclass_fields(Metadata))
 
 
 @lru_cache(maxsize=4)  # each batch of a file has the same metadata, perhaps with many names
@@ -128,16 +145,18 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
     """The version of metadata, and the metadata if it is this version's; raises ValueError or TypeError."""
     values: dict[str, Any] = dict(json.loads(text))
     version = values.pop("format", VERSION)
-    if version != VERSION:
+    if version not in (1, VERSION):
         return version, None
+    if "changes" in values:  # of format 1
+        values["converted"] = dict(values.pop("changes")["converted"])
     lists: dict[str, Any] = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    if "knobs" in lists:
-        lists["knobs"] = ActionSpace.from_description(lists["knobs"]).with_limits(lists.pop("limits", None))
+    if "knobs" in values:
+        lists["knobs"] = ActionSpace.from_description(values["knobs"]).with_limits(lists.pop("limits", None))
         values.pop("limits", None)
-    if "changes" in values:
-        lists["changes"] = ContextChanges.from_description(values["changes"])
     metadata = Metadata(**(values | lists))
     if not isinstance(metadata.knobs, ActionSpace | None):
+        raise TypeError
+    if not all(isinstance(kind, str) for kind in dict(metadata.converted or {}).values()):
         raise TypeError
     names = metadata.names
     if names is not None and (len({*names}) != metadata.width or not all(isinstance(name, str) for name in names)):
@@ -168,6 +187,27 @@ def user_columns(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name not in reserved]
 
 
+def field_name(column: str) -> str:
+    """The field of a context that a column is; one with the name of a column of the log has a prefix there.
+
+    >>> field_name("context.loss"), field_name("context.age")
+    ('loss', 'context.age')
+    """
+    name = column.removeprefix(PREFIX)
+    return name if name in (*RESERVED, *KNOB_COLUMNS, REWARD, ESTIMATED_DENSITY) else column
+
+
+def context_schema(schema: pa.Schema) -> ContextSchema:
+    """The schema of the contexts of a log."""
+    layout, metadata = context_layout(schema), Metadata.from_arrow(schema.metadata)
+    if layout == "dense":
+        return ContextSchema(schema.field("context").type.list_size)
+    if layout == "sparse":
+        return ContextSchema(None, dict.fromkeys(metadata.names or (), Field("number")), True)
+    fields = {field_name(name): Field.of_arrow(schema.field(name).type, name) for name in user_columns(schema)}
+    return ContextSchema.from_fields(fields)
+
+
 def is_text(schema: pa.Schema, name: str) -> bool:
     import pyarrow as pa
 
@@ -178,22 +218,22 @@ def schema_of(
     *,
     optional: Sequence[str] = (),
     width: int | None = None,
-    texts: Mapping[str, bool] | None = None,
+    fields: Mapping[str, Field] | None = None,
     metadata: Metadata | None = None,
 ) -> pa.Schema:
-    """A schema with a dense context of a width, separate columns (`texts`, True for text), or otherwise a sparse context."""
+    """A schema with a dense context of a width, a column for each of the `fields`, or otherwise a sparse context."""
     import pyarrow as pa
 
     knobs = None if metadata is None else metadata.knobs
     if knobs is not None and {*RANGE} & {*optional}:
         raise FileError("a log with several knobs has within instead of the columns low and high. Rename them.", "low")
     names = (*NUMBERS, *(name for name in (*KNOB_COLUMNS, *OPTIONAL) if name in optional))
-    fields = [pa.field(name, _own_type(name, knobs)) for name in names]
-    if texts is not None:
-        fields += [pa.field(name, pa.string() if text else pa.float64()) for name, text in texts.items()]
+    columns = [pa.field(name, _own_type(name, knobs)) for name in names]
+    if fields is not None:
+        columns += [pa.field(name, field.arrow()) for name, field in fields.items()]
     else:
-        fields.append(pa.field("context", dense_type(width) if width is not None else sparse_type()))
-    return pa.schema(fields, metadata=(metadata or Metadata()).to_arrow())
+        columns.append(pa.field("context", dense_type(width) if width is not None else sparse_type()))
+    return pa.schema(columns, metadata=(metadata or Metadata()).to_arrow())
 
 
 def _own_type(name: str, knobs: ActionSpace | None) -> pa.DataType:

@@ -10,8 +10,9 @@ import numpy as np
 
 from manul.errors import FileError
 from manul.logs.formats import Writer, format_of
+from manul.logs.formats.arrays import with_types
 from manul.logs.formats.file_errors import Problems
-from manul.logs.formats.log_schema import Metadata, require_same
+from manul.logs.formats.log_schema import Metadata, context_schema, require_same, user_columns
 from manul.logs.formats.row_checks import valid_rows
 from manul.utils.atomic_files import partial_path, put_in_place, write_error
 
@@ -36,6 +37,7 @@ class TableWriter:
         try:
             if self._file is None or self._schema is None:
                 self._file, self._schema = self._format.writer(self._partial, table.schema), table.schema
+            table = _with_types_of(self._schema, table)
             require_same(self._schema, table.schema)
             self._file.write(table.replace_schema_metadata(self._schema.metadata))
         except OSError as error:
@@ -60,3 +62,15 @@ class TableWriter:
             with suppress(OSError):
                 self._file.close()
         self._partial.unlink(missing_ok=True)
+
+
+def _with_types_of(first: pa.Schema, table: pa.Table) -> pa.Table:
+    """A table with the types of the first one, such as one in which a field has only missing values."""
+    if not user_columns(first) or {*first.names} != {*table.column_names} or first.equals(table.schema):
+        return table
+    known, added = context_schema(first), context_schema(table.schema)
+    for name, field in known.merge(added).fields.items():
+        if field != known.fields[name]:
+            kinds = f"{known.fields[name].arrow()} in the first batch and {added.fields[name].arrow()} in a later one"
+            raise FileError(f"the type of the field {name!r} is {kinds}. Join the batches with Log.concat first.", name)
+    return with_types(table, known)

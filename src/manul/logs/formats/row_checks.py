@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.space import ActionSpace
+from manul.contexts.schema import Field
 from manul.errors import InputError
 from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.file_errors import REMEDY, Problems
@@ -18,7 +19,6 @@ from manul.logs.formats.log_schema import (
     RANGE,
     Metadata,
     context_layout,
-    is_text,
     stated_name,
     user_columns,
 )
@@ -77,7 +77,7 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
     if context_layout(table.schema) == "sparse":
         yield "context", _misplaced(table, metadata), f"values with indices below {metadata.width}", REMEDY
     for name in user_columns(table.schema):
-        if not is_text(table.schema, name):
+        if Field.of_arrow(table.schema.field(name).type, name).kind == "number":
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
 
 

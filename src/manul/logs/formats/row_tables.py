@@ -9,13 +9,16 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from manul.actions.space import ActionSpace
+from manul.contexts.dates import CLOCK
+from manul.contexts.schema import ContextSchema, Field
+from manul.errors import InputError
 from manul.logs.formats import Piece
-from manul.logs.formats.context_changes import FieldNotes
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.log_schema import (
     KNOB_COLUMNS,
@@ -23,7 +26,6 @@ from manul.logs.formats.log_schema import (
     RANGE,
     Metadata,
     context_layout,
-    is_text,
     schema_of,
     user_columns,
 )
@@ -37,10 +39,7 @@ NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-
 
 
 class Row(NamedTuple):
-    """One row; the context is a list of numbers, features by name (nested), or columns by name.
-
-    `converted` has the fields of the context that were dates or flags.
-    """
+    """One row; the context is a list of numbers, features by name (nested), or columns by name."""
 
     action: float | Mapping[str, object] | None
     density: float | None
@@ -50,7 +49,6 @@ class Row(NamedTuple):
     nested: bool = True
     rewards: bool = False
     estimated: bool = False
-    converted: Mapping[str, str] = {}
 
 
 Parse = Callable[[str], Row | None]
@@ -72,10 +70,25 @@ def number(column: str, value: object) -> float | None:
     raise BadRow(column, "a number", value)
 
 
+def seconds(value: object) -> float | None:
+    """Parse the time of a decision to seconds since 1970; a date without a time zone is in UTC.
+
+    >>> seconds("1970-01-02"), seconds("12.5"), seconds(None)
+    (86400.0, 12.5, None)
+    """
+    if not isinstance(value, str) or NUMBER_PATTERN.fullmatch(value):
+        return number("time", value)
+    try:
+        time = datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise BadRow("time", "seconds since 1970 or a date such as 2026-01-31T12:00:00", value) from None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
 def read_rows(problems: Problems, size: int, parse: Parse, lines: Lines) -> Iterator[Piece]:
     """Read the rows of a file in pieces, with a parser of its lines."""
     schema = _scan_schema(problems, parse, lines)
-    build, batch, numbers = _Builder(schema), [], []
+    build, batch, numbers = _Builder(schema, problems.like), [], []
     for line_number, text in lines(problems):
         try:
             row = parse(text)
@@ -92,7 +105,7 @@ def read_rows(problems: Problems, size: int, parse: Parse, lines: Lines) -> Iter
 
 
 def _scan_schema(problems: Problems, parse: Parse, lines: Lines) -> pa.Schema:
-    scan = _Scan(knobs=problems.knobs)
+    scan = _Scan(knobs=problems.knobs, like=problems.like)
     for _, text in lines(Problems(problems.path, skip_bad=True)):
         try:
             row = parse(text)
@@ -110,12 +123,12 @@ class _Scan:
     rows: int = 0
     width: int | None = None
     nested: bool = True
-    texts: dict[str, bool] = field(default_factory=dict)
+    fields: dict[str, Field] = field(default_factory=dict)
     full: int = 0
     optional: set[str] = field(default_factory=set)
     metadata: Metadata = field(default_factory=Metadata)
     knobs: ActionSpace | None = None
-    notes: FieldNotes = field(default_factory=FieldNotes)
+    like: ContextSchema | None = None
 
     def add(self, row: Row) -> None:
         self.optional.update(name for name, value in row.optional.items() if value is not None or name in RANGE)
@@ -126,35 +139,64 @@ class _Scan:
         self.rows += 1
         if self.width is None and isinstance(row.context, Mapping) and row.nested == self.nested:
             for name, value in row.context.items():
-                if name not in self.texts or (isinstance(value, str) and not self.texts[name]):
-                    self.texts[name] = isinstance(value, str)
-            self.full += len(row.context) == len(self.texts)
-            self.notes.add(row.context, row.converted)
+                self._add(name, value)
+            self.full += len(row.context) == len(self.fields)
+
+    def _add(self, name: str, value: object) -> None:
+        known = self.fields.get(name)
+        if known is None or known.kind != _KINDS.get(type(value), "other"):
+            stated = _stated(name, self.like)
+            try:
+                added = Field.of([stated.from_json(value, name)], name)
+            except InputError:
+                return
+            self.fields[name] = added if known is None else _wider(known, added, name)
 
     def schema(self) -> pa.Schema:
         """Features by name are sparse, or dense if every row has all of the names 0, 1, 2, ..."""
         optional, metadata = sorted(self.optional), replace(self.metadata, knobs=self.knobs)
         if self.width is not None:
             return schema_of(optional=optional, width=self.width, metadata=metadata)
-        if not self.nested or any(self.texts.values()):
-            changed = replace(metadata, changes=self.notes.changes())
-            return schema_of(optional=optional, texts=self.texts, metadata=changed)
-        if not all(INDEX.fullmatch(name) for name in self.texts):
-            names = tuple(self.texts)
+        if not self.nested or any(each.kind not in ("number", "missing") for each in self.fields.values()):
+            return schema_of(optional=optional, fields=self.fields, metadata=metadata)
+        if not all(INDEX.fullmatch(name) for name in self.fields):
+            names = tuple(self.fields)
             return schema_of(optional=optional, metadata=replace(metadata, width=len(names), names=names))
-        width = max((int(name) for name in self.texts), default=-1) + 1
-        if width == len(self.texts) and self.full == self.rows:
+        width = max((int(name) for name in self.fields), default=-1) + 1
+        if width == len(self.fields) and self.full == self.rows:
             return schema_of(optional=optional, width=width, metadata=metadata)
         return schema_of(optional=optional, metadata=replace(metadata, width=width))
 
 
+_KINDS = {float: "number", int: "number", str: "text", bool: "flag"}
+
+
+def json_rule(value: object) -> str:
+    """What a value of JSON must be that has the form of a date or time and is none."""
+    is_clock = isinstance(value, dict) and CLOCK in value
+    return 'a time such as {"$time": "12:30"}' if is_clock else 'a date such as {"$date": "2024-02-29"}'
+
+
+def _stated(name: str, like: ContextSchema | None) -> Field:
+    return (None if like is None else like.field(name)) or Field("missing")
+
+
+def _wider(one: Field, other: Field, name: str) -> Field:
+    """The field of both; a column that has texts and other values has texts, so that numbers such as 7 are texts there."""
+    if "text" in (one.kind, other.kind) and {one.kind, other.kind} <= {"text", "number", "flag", "missing"}:
+        return Field("text")
+    fields = ContextSchema(None, {name: one}).merge(ContextSchema(None, {name: other}), strict=False).fields
+    return fields[name]
+
+
 class _Builder:
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, like: ContextSchema | None) -> None:
         self.schema, self.kind = schema, context_layout(schema)
         metadata = Metadata.from_arrow(schema.metadata)
         own = OPTIONAL if metadata.knobs is None else (*KNOB_COLUMNS, *OPTIONAL)
         self.optional = [name for name in own if name in schema.names]
-        self.own = {name: is_text(schema, name) for name in user_columns(schema)}
+        own_fields = {name: Field.of_arrow(schema.field(name).type, name) for name in user_columns(schema)}
+        self.own = {name: (each, _stated(name, like)) for name, each in own_fields.items()}
         self.rewards, self.estimated = metadata.rewards, metadata.densities_estimated
         width = schema.field("context").type.list_size if self.kind == "dense" else metadata.width or 0
         self.names = metadata.names or tuple(str(index) for index in range(width) if self.kind != "columns")
@@ -188,10 +230,7 @@ class _Builder:
     def _columns(self, context: Sequence[object] | Mapping[str, object]) -> Mapping[str, object]:
         if not isinstance(context, Mapping):
             raise BadRow("context", "values by name, like in the first row", context)
-        return {
-            name: _text(context.get(name)) if text else _nan_to_none(number(name, context.get(name)))
-            for name, text in self.own.items()
-        }
+        return {name: _value(name, context.get(name), *fields) for name, fields in self.own.items()}
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         import pyarrow as pa
@@ -201,17 +240,28 @@ class _Builder:
         }
         columns |= {name: [row.optional.get(name) for row in rows] for name in self.optional}
         if self.kind == "columns":
-            columns |= {name: [row.context[name] for row in rows] for name in self.own}  # type: ignore[call-overload]
+            contexts: Any = [row.context for row in rows]
+            columns |= {
+                name: each.to_arrow([row[name] for row in contexts], name) for name, (each, _) in self.own.items()
+            }
         else:
             columns["context"] = [row.context for row in rows]
         return pa.table(columns, schema=self.schema)
 
 
+def _value(name: str, value: object, own: Field, stated: Field) -> object:
+    """The value of a column."""
+    if value is None:
+        return None
+    if own.kind == "number":
+        return _nan_to_none(number(name, value))
+    if own.kind == "text":
+        return value if isinstance(value, str) else str(value)
+    try:
+        return stated.from_json(value, name)
+    except InputError:
+        raise BadRow(name, json_rule(value), value) from None
+
+
 def _nan_to_none(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
-
-
-def _text(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return str(value)

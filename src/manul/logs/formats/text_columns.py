@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
+from manul.contexts import arrow_values, dates
+from manul.contexts.schema import Field
 from manul.errors import FileError
-from manul.logs.formats.context_changes import FLAGS, ContextChanges
 from manul.logs.formats.knob_columns import STRUCTS, Options, columns_of, struct_parts
 from manul.logs.formats.log_schema import (
     ESTIMATED_DENSITY,
@@ -33,14 +35,22 @@ Texts = list[str | None]
 
 
 def texts(table: pa.Table, name: str) -> Texts:
-    """A column as text, with None for missing values."""
+    """A column as text, with None for missing values; dates and times are in ISO 8601, lists and objects JSON."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = table.column(name)
-    if not is_text(table.schema, name):
-        column = pc.if_else(pc.is_nan(column), None, column)
-    values: Texts = pc.cast(column, "string").to_pylist()
-    return values
+    column, kind = table.column(name), Field.of_arrow(table.schema.field(name).type, name).kind
+    if kind in ("number", "text", "flag", "missing"):
+        column = pc.if_else(pc.is_nan(column), None, column) if pa.types.is_floating(column.type) else column
+        values: Texts = pc.cast(column, "string").to_pylist()
+        return values
+    if kind in ("date", "time", "clock"):
+        return [None if value is None else value.isoformat() for value in arrow_values.values(column)]
+    return [None if value is None else _json(value) for value in arrow_values.values(column)]
+
+
+def _json(value: object) -> str:
+    return json.dumps(dates.json_value(value), ensure_ascii=False)
 
 
 def decision_columns(table: pa.Table, knobs: ActionSpace | None = None, *, flat: bool = False) -> dict[str, Texts]:
@@ -138,26 +148,36 @@ def _sparse_rows(table: pa.Table) -> Iterator[list[tuple[str, str]]]:
 def _features(table: pa.Table, name: str) -> list[tuple[str, str] | None]:
     if is_text(table.schema, name):
         return [None if value is None else (f"{name}={value}", "1") for value in texts(table, name)]
-    return [None if value is None else (name, value) for value in texts(table, name)]
+    flags = {"true": "1", "false": "0"}
+    return [None if value is None else (name, flags.get(value, value)) for value in texts(table, name)]
+
+
+def check_features(path: Path, schema: pa.Schema) -> None:
+    """Reject fields that are no features of Vowpal Wabbit, which are numbers; texts and flags become such."""
+    for name in user_columns(schema):
+        kind = Field.of_arrow(schema.field(name).type, name).kind
+        if kind not in ("number", "text", "flag", "missing"):
+            words = {"date": "dates", "time": "times", "clock": "times of day"}.get(kind, "lists or objects")
+            raise FileError(
+                f"{path.name.removesuffix('.partial')}: Vowpal Wabbit has numbers and texts and cannot store the {words} of "
+                f"{name!r}. Use .parquet, .jsonl or .csv.",
+                name,
+            )
 
 
 def json_objects(table: pa.Table) -> Iterator[str]:
     columns = {name: _json_texts(column, text=name in TEXTS) for name, column in stated_columns(table).items()}
-    columns |= {
-        name: _json_texts(texts(table, name), text=is_text(table.schema, name)) for name in user_columns(table.schema)
-    }
-    changes = Metadata.from_arrow(table.schema.metadata).changes or ContextChanges({})
-    columns |= {name: _json_flags(columns[name]) for name in columns if changes.converted.get(name) == FLAGS}
-    absent = [name in changes.absent for name in columns]
+    for name in user_columns(table.schema):
+        if Field.of_arrow(table.schema.field(name).type, name).kind in ("date", "time", "clock"):
+            values = arrow_values.values(table.column(name))
+            columns[name] = ["null" if value is None else _json(value) for value in values]
+        else:
+            columns[name] = _json_texts(texts(table, name), text=is_text(table.schema, name))
     heads = [f"{json.dumps(name, ensure_ascii=False)}: " for name in columns]
     layout = context_layout(table.schema)
     contexts = None if layout == "columns" else _json_lists(table) if layout == "dense" else _json_features(table)
-    for values in zip(*columns.values(), strict=True):
-        members = ", ".join(
-            head + value
-            for head, value, optional in zip(heads, values, absent, strict=True)
-            if not (optional and value == "null")
-        )
+    for row in zip(*columns.values(), strict=True):
+        members = ", ".join(map("".join, zip(heads, row, strict=True)))
         yield "{" + members + ("" if contexts is None else ', "context": ' + next(contexts)) + "}\n"
 
 
@@ -165,10 +185,6 @@ def _json_texts(column: Texts, *, text: bool) -> list[str]:
     if text:
         return ["null" if value is None else json.dumps(value, ensure_ascii=False) for value in column]
     return [value or "null" for value in column]
-
-
-def _json_flags(column: list[str]) -> list[str]:
-    return [{"1": "true", "0": "false"}.get(value, value) for value in column]
 
 
 def _json_lists(table: pa.Table) -> Iterator[str]:

@@ -20,7 +20,7 @@ from manul.logs.formats import Piece, register_format
 from manul.logs.formats.file_errors import BadRow, Problems, reject_knobs
 from manul.logs.formats.log_schema import ARM, Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
-from manul.logs.formats.text_columns import decision_columns, feature_rows
+from manul.logs.formats.text_columns import check_features, decision_columns, feature_rows
 from manul.logs.formats.text_lines import Output, lines
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def parse(line: str) -> Row | None:
     >>> parse("ca 21.4:0.3:0.24 'a7|weather cold wind:3 |user age:30")
     Row(action=21.4, density=0.24, loss=0.3, optional={'id': 'a7'},
         context={'weather^cold': 1.0, 'weather^wind': 3.0, 'user^age': 30.0}, nested=True, rewards=False,
-        estimated=False, converted={})
+        estimated=False)
     """
     if not line.strip():
         return None
@@ -145,6 +145,7 @@ def _cost(label: list[str], action: str) -> str:
 class Writer:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         reject_knobs(path, Metadata.from_arrow(schema.metadata).knobs)
+        check_features(path, schema)
         lost = [name for name in ("low", "high", "floor", "time", ARM) if name in schema.names]
         lost += ["that densities were estimated"] if Metadata.from_arrow(schema.metadata).densities_estimated else []
         if lost:

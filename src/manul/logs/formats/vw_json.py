@@ -17,7 +17,7 @@ from manul.logs.formats.file_errors import BadRow, Problems, reject_knobs
 from manul.logs.formats.jsonl import json_object, optional
 from manul.logs.formats.log_schema import ARM, RANGE, TEXTS, Metadata
 from manul.logs.formats.row_tables import Row, number, read_rows
-from manul.logs.formats.text_columns import decision_columns, feature_rows, json_members
+from manul.logs.formats.text_columns import check_features, decision_columns, feature_rows, json_members
 from manul.logs.formats.text_lines import Output, lines
 from manul.logs.formats.vw import escape, split_name, unescape
 
@@ -44,7 +44,7 @@ def parse(line: str) -> Row | None:
     >>> parse('{"_label_ca": {"action": 21.4, "cost": 0.3, "pdf_value": 0.24}, "user": {"age": 30, "from": "Bath"}}')
     Row(action=21.4, density=0.24, loss=0.3, optional={},
         context={'user^age': 30.0, 'user^from=Bath': 1.0}, nested=True, rewards=False,
-        estimated=False, converted={})
+        estimated=False)
     """
     if not line.strip():
         return None
@@ -104,6 +104,7 @@ def _feature(name: str, value: object) -> Iterator[tuple[str, float]]:
 class Writer:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         reject_knobs(path, Metadata.from_arrow(schema.metadata).knobs)
+        check_features(path, schema)
         estimated = Metadata.from_arrow(schema.metadata).densities_estimated
         self._mark = [(ESTIMATED, "true")] if estimated else []
         self._output = Output(path)

@@ -7,9 +7,12 @@ from hashlib import blake2b
 
 import numpy as np
 
+from manul.logs.formats.row_tables import NUMBER_PATTERN
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
 from manul.outcomes import LOSSES
+
+MANY_NUMBERS = 20  # distinct numbers in a text field; fewer may well be categories
 
 
 class Bookkeeping:
@@ -20,6 +23,7 @@ class Bookkeeping:
         self.time, self.descents, self.first_descent = -math.inf, 0, 0
         self.lowest, self.highest = math.inf, -math.inf
         self.values: dict[str, set[object]] = {}  # of each of several knobs
+        self.numeric_texts: dict[str, set[str] | None] = {}  # of text fields; None if one is no number
 
     def add(self, log: Log) -> None:
         """Add a batch."""
@@ -36,7 +40,15 @@ class Bookkeeping:
         else:
             for name, column in log.knobs.wrap_columns(log.actions).items():
                 self.values.setdefault(name, set()).update([*{*column.tolist()}][:2])
+        for name, field in log.schema.fields.items():
+            if field.kind == "text" and self.numeric_texts.setdefault(name, set()) is not None and log.fields:
+                self._add_texts(name, {text for text in log.fields[name].tolist() if text is not None})
         self.rows, self.outcome = self.rows + len(log), log.outcome
+
+    def _add_texts(self, name: str, texts: set[str]) -> None:
+        known = self.numeric_texts[name] or set()
+        numeric = all(map(NUMBER_PATTERN.fullmatch, texts))
+        self.numeric_texts[name] = {*[*known, *texts][:MANY_NUMBERS]} if numeric else None
 
     def _add_times(self, log: Log) -> None:
         assert log.times is not None
@@ -52,6 +64,11 @@ class Bookkeeping:
     def findings(self) -> list[Symptom]:
         """One symptom for each count that is not as it should be."""
         symptoms: list[Symptom] = []
+        for name, texts in self.numeric_texts.items():
+            if texts is not None and len(texts) >= MANY_NUMBERS:
+                sentence = f"The field {name!r} has numbers stored as text, such as {min(texts)!r}, so each is a category of its own."
+                advice = " If they are quantities, pass numbers to decide and to the log, or read the file with like=."
+                symptoms.append(("note", "numbers stored as text", sentence + advice))
         share = self.ids.share
         if share:
             names = self.outcome.plural

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from manul.actions.decision import Within
 from manul.logs.density_models import resolution
-from manul.logs.log import Log
-from manul.logs.sample import Declares, Logs, Sample
+from manul.logs.log import Declares
+from manul.logs.sample import Logs, Sample
 from manul.offpolicy.diagnosis.bookkeeping import Bookkeeping
 from manul.offpolicy.diagnosis.explored_cost import ExploredCost
 from manul.offpolicy.diagnosis.filled_densities import find_filled_densities
@@ -57,7 +57,7 @@ def doctor(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
-    like: Log | Declares | None = None,
+    like: Declares | None = None,
     progress: bool = False,
 ) -> list[Finding]:
     """List the problems of a log for off-policy evaluation, most severe first, in one pass and constant memory.

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
-from manul.logs.log import Log
+from manul.logs.log import Declares
 from manul.logs.rows import Rows
-from manul.logs.sample import Declares, Logs, Sample
+from manul.logs.sample import Logs, Sample
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST, check_estimated, check_not_rounded
@@ -45,7 +45,7 @@ def compare(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
-    like: Log | Declares | None = None,
+    like: Declares | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     progress: bool = False,
@@ -340,7 +340,8 @@ class _Column:
         if self.name not in columns:
             return [None] * len(rows)
         values = rows.contexts[:, int(self.name)] if rows.fields is None else rows.fields[self.name]
-        return [value if value == value else None for value in values.tolist()]
+        known = [value if value == value else None for value in values.tolist()]
+        return [repr(value) if isinstance(value, list | dict) else value for value in known]  # to group by
 
     def check(self) -> None:
         """Raise ParameterError if none of the rows so far had the column."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.errors import InputError, ParameterError
-from manul.logs.log import Log
+from manul.logs.log import Declares
 from manul.logs.rows import Rows
-from manul.logs.sample import Declares, Logs, Sample
+from manul.logs.sample import Logs, Sample
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation import intervals
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
@@ -44,7 +44,7 @@ def evaluate(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
-    like: Log | Declares | None = None,
+    like: Declares | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
     outcome_model: str | Regressor | None = None,

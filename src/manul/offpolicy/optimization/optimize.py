@@ -16,9 +16,9 @@ from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
 from manul.agents import Mapped
 from manul.errors import ParameterError
-from manul.logs.log import Log
+from manul.logs.log import Declares
 from manul.logs.row_hashes import sketch_log
-from manul.logs.sample import Declares, Logs, Sample
+from manul.logs.sample import Logs, Sample
 from manul.offpolicy.converted_contexts import context_objections
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
@@ -123,7 +123,7 @@ def optimize(
     actions: Within | None = None,
     losses: Within | None = None,
     rewards: Within | None = None,
-    like: Log | Declares | None = None,
+    like: Declares | None = None,
     epsilon: Epsilon = 0.0,
     seed: int = 0,
     threads: int | None = None,
@@ -197,7 +197,7 @@ def optimize(
     # A policy of rewards learns and is inspected in rewards.
     learner.outcome = sample.outcome.with_losses(learner.outcome.losses)
     if verdict is not None:
-        objections = (*context_objections(sample.changes), *verdict.objections)
+        objections = (*context_objections(sample.converted), *verdict.objections)
         verdict = replace(verdict, outcome=sample.outcome, objections=objections)
     return Optimized(replace(table, outcome=sample.outcome), policy, verdict)
 

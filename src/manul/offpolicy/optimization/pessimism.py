@@ -135,7 +135,7 @@ def _estimate(training: _Training, level: float) -> tuple[Estimate | None, str |
         ends.add(terms)
         parts, densities = [*parts, terms], [*densities, fold_densities]
     numerators, weights = (np.concatenate(column) for column in zip(*(part[:3:2] for part in parts), strict=True))
-    objections = context_objections(training.log.context_changes)
+    objections = context_objections(training.log.converted)
     if objections:
         return None, objections[0].sentence
     try:

@@ -5,8 +5,9 @@ A row is a decision with its outcome. Decisions without an outcome, and actions 
 
 from __future__ import annotations
 
+import pickle
+import tempfile
 from collections.abc import Container, Iterator, Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.space import ActionSpace
-from manul.contexts.dates import seconds
-from manul.contexts.table_encoding import flatten_fields
+from manul.contexts.arrow_values import from_json
+from manul.contexts.schema import ContextSchema
 from manul.logs.formats import knob_checks, knob_columns
 from manul.logs.formats.arrow_tables import dense_column
-from manul.logs.formats.context_changes import DATES, FLAGS, LISTS, ContextChanges, FieldNotes
-from manul.logs.formats.log_schema import ARM, FLOOR, Metadata, reserved_names
+from manul.logs.formats.log_schema import ARM, FLOOR, PREFIX, Metadata, reserved_names
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.loop import Loop
 from manul.service.errors import Conflict
@@ -29,7 +29,6 @@ from manul.service.store.blocks import DecisionRow
 # Blocks that are read at a time.
 BLOCKS = 64
 Row = tuple[DecisionRow, float]
-Fields = dict[str, bool]
 VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "lows", "high": "highs", FLOOR: "floors"}
 VIEWS |= {"time": "times", "id": "ids", ARM: "arms"}
 
@@ -47,24 +46,23 @@ def write(
 
     `only` are the first numbers of the blocks to include, if not all.
     """
-    fields, notes = Fields(), FieldNotes()
-    count, by_knob, arms = 0, True, False
-    for rows in pages(store, loop.number, after, through, only):
-        count += len(rows)
-        for decision, _ in rows:
-            by_knob &= decision.densities is not None
-            arms |= decision.ticket is not None
-            if isinstance(decision.context, dict):
-                columns = flat_columns(decision.context, several=_several(loop))
-                fields = _note_types([columns], fields)
-                notes.add(columns, _converted(decision.context, several=_several(loop)))
-    if not count:
-        raise Conflict("The log is empty: no decision of this loop has an outcome yet. Report losses first.")
-    with LogWriter(path) as writer:
+    schema, by_knob, arms, sizes = ContextSchema(), True, False, list[int]()
+    with tempfile.TemporaryFile() as spool:  # the columns are known only after the last row, but the store is read once
         for rows in pages(store, loop.number, after, through, only):
+            schema = schema.merge(_schema(_contexts(rows)), strict=False)
+            by_knob &= all(decision.densities is not None for decision, _ in rows)
+            arms |= any(decision.ticket is not None for decision, _ in rows)
             if rows:
-                writer.write(log_of(loop, rows, fields, by_knob=by_knob, arms=arms, changes=notes.changes()))
-    return count
+                sizes.append(len(rows))
+                pickle.dump(rows, spool)
+        if not sizes:
+            raise Conflict("The log is empty: no decision of this loop has an outcome yet. Report losses first.")
+        spool.seek(0)
+        with LogWriter(path) as writer:
+            for _ in sizes:
+                rows = pickle.load(spool)  # written above
+                writer.write(log_of(loop, rows, schema, by_knob=by_knob, arms=arms))
+    return sum(sizes)
 
 
 def pages(
@@ -91,78 +89,35 @@ def outcome(events: Sequence[Event]) -> float | None:
     return next((event.loss for event in events if event.kind in OUTCOMES), None)
 
 
-def flat_columns(context: dict[str, Any], *, several: bool = False) -> dict[str, float | str | None]:
-    """A context with names as columns of a table with the actions of one knob or several.
-
-    >>> flat_columns({"sky": "grey", "rooms": [{"warm": True}], "loss": 2})
-    {'sky': 'grey', 'rooms[0].warm': 1.0, 'context.loss': 2.0}
-    """
-    fields = flatten_fields(context).items()
-    return {_column_name(name, several=several): _column_value(value) for name, value in fields}
+def _contexts(rows: Sequence[Row]) -> list[Any]:
+    """The contexts of rows, with the dates and times of JSON as values of Python."""
+    return [from_json(decision.context) for decision, _ in rows]
 
 
-def _column_name(name: str, *, several: bool) -> str:
-    return f"context.{name}" if name in reserved_names(several=several) else name
-
-
-def _converted(context: dict[str, Any], *, several: bool) -> dict[str, str]:
-    """The columns of a context that were dates or flags, or texts of a list.
-
-    >>> _converted({"sky": "grey", "at": {"$date": "2024-02-29"}, "tags": ["old"], "rooms": [{"warm": True}]}, several=False)
-    {'at': 'date', 'rooms[0].warm': 'flag', 'tags=old': 'list'}
-    """
-    fields = flatten_fields(context)
-    kinds = {name: DATES for name, value in fields.items() if isinstance(value, date)}
-    kinds |= {name: FLAGS for name, value in fields.items() if isinstance(value, bool)}
-    kinds |= dict.fromkeys(fields.keys() - flatten_fields(_without_texts(context)).keys(), LISTS)
-    return {_column_name(name, several=several): kind for name, kind in kinds.items()}
-
-
-def _without_texts(value: Any) -> Any:
-    """A context with gaps for the texts in its lists."""
-    if isinstance(value, dict):
-        return {name: _without_texts(each) for name, each in value.items()}
-    return (
-        [None if isinstance(each, str) else _without_texts(each) for each in value]
-        if isinstance(value, list)
-        else value
-    )
-
-
-def _column_value(value: Any) -> float | str | None:
-    """A date is its seconds since 1970, as in every log."""
-    if value is None or isinstance(value, str):
-        return value
-    return seconds(value) if isinstance(value, date) else float(value)
-
-
-def _note_types(contexts: Sequence[dict[str, float | str | None]], before: Fields | None = None) -> Fields:
-    """Note the type of each column; one is text if any of its values is."""
-    fields = {} if before is None else before
-    for columns in contexts:
-        for name, value in columns.items():
-            fields[name] = fields.get(name, False) or isinstance(value, str)
-    return fields
+def _schema(contexts: Sequence[Any]) -> ContextSchema:
+    """The fields of contexts; agents may have decided on a field that changed its kind before they learned it."""
+    named = [context for context in contexts if isinstance(context, dict)]
+    return ContextSchema.of(named, strict=False) if named else ContextSchema()
 
 
 def log_of(
     loop: Loop,
     rows: Sequence[Row],
-    fields: Fields | None = None,
+    schema: ContextSchema | None = None,
     *,
     contexts: npt.ArrayLike | None = None,
     by_knob: bool | None = None,
     arms: bool = False,
-    changes: ContextChanges | None = None,
 ) -> Log:
-    """Convert rows to a log. `fields` are the columns of contexts that are mappings, if they are known already; `contexts`
+    """Convert rows to a log. `schema` has the fields of contexts that are mappings, if they are known already; `contexts`
     are numbers that replace the contexts of the rows. `by_knob` says whether the log has the densities of several knobs; by
-    default, if all rows have them. `arms` says whether it has the arms of a rollout, and `changes` what became of fields."""
+    default, if all rows have them. `arms` says whether it has the arms of a rollout."""
     import pyarrow as pa
 
     decisions = [each for each, _ in rows]
     columns = _columns(loop, rows, by_knob=by_knob, arms=arms)
-    named = bool(fields) or any(isinstance(each.context, dict) for each in decisions)
+    schema = (_schema(_contexts(rows)) if contexts is None else ContextSchema()) if schema is None else schema
+    named = bool(schema.fields) or any(isinstance(each.context, dict) for each in decisions)
     knobs = None if loop.space.is_number else loop.space
     action_range = loop.space.actions if knobs is None else None
     ranges: Any = {"action_range": action_range, "knobs": knobs}
@@ -174,25 +129,13 @@ def log_of(
             return Log(matrix, **views, **ranges, outcome=outcome)
         columns["context"] = dense_column(matrix)
     else:
-        columns |= _context_columns(loop, decisions, fields)
-    metadata = Metadata(changes=changes).with_outcome(outcome)
-    table = pa.table(columns).replace_schema_metadata(metadata.to_arrow())
+        reserved = reserved_names(several=knobs is not None)
+        mappings = [context if isinstance(context, dict) else {} for context in _contexts(rows)]
+        for name, field in schema.fields.items():
+            column = PREFIX + name if name in reserved else name
+            columns[column] = field.to_arrow([context.get(name) for context in mappings], name)
+    table = pa.table(columns).replace_schema_metadata(Metadata().with_outcome(outcome).to_arrow())
     return Log.from_table(table, **ranges)
-
-
-def _context_columns(loop: Loop, decisions: Sequence[DecisionRow], fields: Fields | None) -> dict[str, Any]:
-    import pyarrow as pa
-
-    flat = [
-        flat_columns(each.context, several=_several(loop)) if isinstance(each.context, dict) else {}
-        for each in decisions
-    ]
-    columns = {}
-    for name, text in (_note_types(flat) if fields is None else fields).items():
-        values = [row.get(name) for row in flat]
-        column = [None if value is None else str(value) for value in values] if text else values
-        columns[name] = pa.array(column, pa.string() if text else pa.float64())
-    return columns
 
 
 def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: bool) -> dict[str, Any]:
@@ -229,7 +172,3 @@ def _knob_columns(knobs: ActionSpace, decisions: Sequence[DecisionRow], *, by_kn
         densities = {name: [each[name] for each in known] for name in knobs.names}
         columns["density_by_knob"] = knob_columns.struct_of("density_by_knob", densities, knobs)
     return columns
-
-
-def _several(loop: Loop) -> bool:
-    return not loop.space.is_number

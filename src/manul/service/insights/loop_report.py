@@ -8,6 +8,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from datetime import date, time
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ from manul.agents import AdaptiveCats, Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.mapped import Mapped
+from manul.contexts.dates import days
+from manul.contexts.table_encoding import flatten_fields
 from manul.errors import ManulError
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
@@ -121,7 +124,7 @@ def _numeric(loop: Loop, rows: Sequence[log_export.Row]) -> Log:
     if not _named(rows):
         return log_export.log_of(loop, rows)
     contexts: list[Any] = [decision.context for decision, _ in rows]
-    flat = [dict(map(_column, log_export.flat_columns(context).items())) for context in contexts]
+    flat = [dict(map(_column, flatten_fields(context).items())) for context in contexts]
     names = list(dict.fromkeys(name for row in flat for name in row))[:MAX_COLUMNS]
     return log_export.log_of(loop, rows, contexts=np.array([[row.get(name, 0.0) for name in names] for row in flat]))
 
@@ -130,9 +133,11 @@ def _named(rows: Sequence[log_export.Row]) -> bool:
     return isinstance(rows[0][0].context, dict)
 
 
-def _column(pair: tuple[str, float | str | None]) -> tuple[str, float]:
+def _column(pair: tuple[str, Any]) -> tuple[str, float]:
     name, value = pair
-    return (f"{name}={value}", 1.0) if isinstance(value, str) else (name, value or 0.0)
+    if isinstance(value, date):
+        value = days(value)
+    return (f"{name}={value}", 1.0) if isinstance(value, str | time) else (name, float(value or 0.0))
 
 
 def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[wire.Candidate]:
