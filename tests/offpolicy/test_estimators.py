@@ -193,7 +193,7 @@ def test_fast_densities_are_those_of_the_distribution(make):
     low, high = agent.actions
     for _ in range(5):
         decisions = agent.decide_many(contexts)
-        agent.learn_many(contexts, decisions, np.full(40, np.mean(agent.losses)))
+        agent.learn_many(contexts, decisions, np.full(40, np.mean(agent.outcome.losses)))
     for actions in (agent.decide_many(contexts).actions, rng.uniform(low - 0.1, high + 0.1, 40)):
         slow = [agent.distribution(row).density(action) for row, action in zip(contexts, actions, strict=True)]
         assert agent.densities_many(contexts, actions) == pytest.approx(slow, rel=1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
 
@@ -100,7 +100,7 @@ class _Settings:
     def declaration(self) -> Callable[[Metadata], Metadata]:
         """What adds to the metadata of a file what is declared."""
         ranges, (_, space, outcome) = self.ranges, self._likeness
-        return lambda metadata: metadata.with_missing(space, outcome).with_ranges(*ranges)
+        return partial(_declare, space=space, outcome=outcome, ranges=ranges)
 
     @property
     def _likeness(self) -> tuple[ContextSchema | None, ActionSpace | None, Outcome | None]:
@@ -111,6 +111,10 @@ class _Settings:
         except AttributeError:
             rule = f"like must be an agent, a log or a ContextSchema, got {self.like!r:.60}."
             raise ParameterError(rule, "like") from None
+
+
+def _declare(metadata: Metadata, space: ActionSpace | None, outcome: Outcome | None, ranges: Any) -> Metadata:
+    return metadata.with_missing(space, outcome).with_ranges(*ranges)
 
 
 class Source(Protocol):
