@@ -174,7 +174,8 @@ class Log:
         given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids, "arms": arms}
         several, by_knob = check_knobs(knobs), {"densities_by_knob": densities_by_knob, "within": within}
         if several is not None and several.is_number:
-            several, action_range = None, action_range or several.ends
+            action_range = action_range or several.ends
+            several = None
         given |= _knob_views(several, {**given, **by_knob, "action_range": action_range})
         counts = _lengths({**given, "within": within})
         if len(counts) != 1:
