@@ -152,8 +152,7 @@ void decide(Hash& hash, KnobsPlayer& player, std::size_t round, bool learning) {
   const KnobRange ranges[] = {
       {0.0, 1.0, 0}, {round % 3 == 0 ? 0.25 : 0.0, 1.0, 0}, {0.0, 0.0, round % 5 == 0 ? 5u : 7u}};
   KnobsPlayer::Draw draws[most_knobs] = {};
-  const auto whole = [](std::size_t, const KnobsPlayer::Draw*, KnobRange&) {};
-  player.decide(view(player, round, false), ranges, round, whole, draws);
+  player.decide(view(player, round, false), ranges, round, {}, draws);
   double positions[3], density = 1.0;
   for (std::size_t k = 0; k < 3; ++k) {
     for (const double number : {draws[k].position, draws[k].density, draws[k].floor}) hash.add(number);

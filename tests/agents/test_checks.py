@@ -38,8 +38,8 @@ def test_policy_passes(name, check):
     check(POLICIES[name])
 
 
-def test_an_agent_with_limits_is_refused_in_one_sentence():
-    with pytest.raises(ParameterError, match=r"^check_agent takes agents without limits\."):
+def test_an_agent_whose_limits_are_a_function_is_refused_in_one_sentence():
+    with pytest.raises(ParameterError, match=r"^An agent whose limits are a function cannot be saved"):
         checks.check_agent(lambda _: manul.Auto(actions=SPACES["two numbers"], limits=lambda _: {}))
 
 

@@ -39,7 +39,9 @@ WAYS_TO_COPY = {
 @pytest.mark.parametrize("way", WAYS_TO_COPY)
 def test_no_copy_of_an_agent_is_made_without_its_limits(way, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ParameterError, match=r"with limits cannot be saved, copied or served.*limits = None"):
+    with pytest.raises(
+        ParameterError, match=r"whose limits are a function cannot be saved, copied or served.*as texts"
+    ):
         WAYS_TO_COPY[way](play(limited_agent(), 5))
     assert not list(tmp_path.iterdir())
 
@@ -106,11 +108,6 @@ def test_errors_of_the_limits_function_reach_the_caller():
     agent = manul.Auto(actions=SPACES["two"], limits=lambda chosen: {"discount": (0, 0.3 * chosen["cost"])})
     with pytest.raises(KeyError, match="cost"):
         agent.decide([1.0])
-
-
-def test_an_agent_with_limits_has_no_distribution():
-    with pytest.raises(InputError, match="With limits, knobs depend on each other"):
-        limited_agent().distribution([1.0])
 
 
 def test_limits_hold_for_a_later_choice_whose_best_option_they_exclude():

@@ -133,6 +133,72 @@ async def test_limits_and_agents_with_one_knob_are_refused(tmp_path):
         assert said == "Cats sets one knob: actions must be (low, high), got a mapping. Use Auto."
 
 
+LIMITS = ["discount <= 1 - 9 / price", "template in ('bold',) if discount > 0.15"]
+LIMITED = OFFERS | {"agent": {"kind": "auto", "epsilon": 0.3, "limits": LIMITS}}
+
+
+def is_allowed(action):
+    return action["discount"] <= 1 - 9 / action["price"] and (
+        action["discount"] <= 0.15 or action["template"] == "bold"
+    )
+
+
+@run
+async def test_a_loop_keeps_its_limits_in_decisions_log_model_and_after_a_restart(tmp_path):
+    service = Service(tmp_path / "a.db")
+    async with service.running():
+        status = await service.post("", 201, **LIMITED)
+        assert status["agent"]["limits"] == LIMITS
+        decisions = await play(service, 200)
+        (tmp_path / "log.parquet").write_bytes((await service.client.get("/v1/loops/offers/log")).content)
+        model = (await service.client.get("/v1/loops/offers/model")).content
+        assert (await service.client.put("/v1/loops/offers/model", content=model)).status_code == 200
+        assert (await service.get("/offers/report"))["candidates"]
+    async with service.running():
+        decisions += await play(service, 100, seed=1)
+        assert (await service.get("/offers/summary"))["knobs"]
+    log = manul.Log.read(tmp_path / "log.parquet")
+    policy = manul.optimize(log, epsilon=0.5, progress=False).policy
+    drawn = policy.decide_many(np.random.default_rng(2).random((300, 2)))
+    assert all(is_allowed(each["action"]) for each in decisions)
+    assert all(is_allowed(each.action) for each in drawn)
+    assert list(map(str, manul.loads(model).limits)) == LIMITS
+
+
+@run
+async def test_bad_limits_and_models_with_other_limits_are_refused_in_one_sentence(tmp_path):
+    async with Service(tmp_path / "a.db").running() as service:
+        await service.post("", 201, **LIMITED)
+        for limit, sentence in (
+            ("discount <= 1 - 9 / (", "limit 'discount <= 1 - 9 / (' is incomplete at character 22"),
+            ("price >= 60", "The limits leave no range of price."),
+            ("template == 'blue' if price > 20", "template must be one of 'plain', 'bold', 'long', got 'blue'."),
+        ):
+            body = OFFERS | {"name": "other", "agent": {"kind": "auto", "limits": [limit]}}
+            said = await service.refused(422, "/v1/loops", body, field="agent")
+            assert said.startswith(sentence)
+        body = manul.dumps(manul.Auto(actions=manul.loads(await model_of(service)).actions, epsilon=0.3))
+        said = await service.refused(422, "/v1/loops/offers/model", body, method="PUT", field="model")
+        assert said == f"The loop has the limits {'; '.join(LIMITS)}, but the model has none."
+
+
+async def model_of(service):
+    return (await service.client.get("/v1/loops/offers/model")).content
+
+
+@run
+async def test_a_context_that_the_limits_leave_nothing_for_is_refused_in_one_sentence(tmp_path):
+    settings = {"name": "offers", "actions": KNOBS, "agent": {"kind": "auto", "limits": ["price >= 1.2 * cost"]}}
+    async with Service(tmp_path / "a.db").running() as service:
+        await service.post("", 201, **settings)
+        said = await service.refused(422, "/v1/loops/offers/decisions", {"context": {"cost": 60}})
+        assert said.startswith("The limits leave no range of price with this cost.")
+        said = await service.refused(422, "/v1/loops/offers/decisions", {"context": {"age": 60}})
+        assert said == "The limits need the number 'cost' in the context, which has none."
+        made = await service.post("/offers/decisions", context={"cost": 25})
+        assert made["action"]["price"] >= 30
+
+
 @run
 async def test_bad_actions_and_ranges_are_refused_in_one_sentence(tmp_path):
     async with Service(tmp_path / "a.db").running() as service:

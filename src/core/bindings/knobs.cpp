@@ -1,5 +1,7 @@
 // Auto for several knobs. The range of a knob is a pair of numbers: its lowest and highest position, or, for a choice,
 // the bits of the categories that are allowed and any number.
+#include <algorithm>
+
 #include "bindings/context_batch.hpp"
 #include "play/knobs_player.hpp"
 
@@ -8,9 +10,15 @@ namespace {
 
 using Numbers = std::vector<double>;
 using Draw = KnobsPlayer::Draw;
-// A function of the number of a knob and the positions drawn so far, which returns the knob's range.
-using LimitsFunction = nb::typed<nb::callable, std::pair<double, double>(std::size_t, Numbers)>;
+// A function of the number of a knob, the positions before it and its range, which returns a narrower range; its low
+// end is above the high one if nothing is left.
+using LimitsFunction = nb::typed<nb::callable, std::pair<double, double>(std::size_t, Numbers, double, double)>;
 using Table = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+KnobRange to_knob_range(double low, double high) {
+  const bool mask = low >= 1.0 && low < 4294967296.0;
+  return {low, high, mask ? static_cast<std::uint32_t>(low) : 0u};
+}
 
 struct Ranges {
   KnobRange all[most_knobs];
@@ -18,10 +26,7 @@ struct Ranges {
 
 Ranges to_ranges(const KnobsPlayer& player, const double* lows, const double* highs) {
   Ranges ranges;
-  for (std::size_t k = 0; k < player.size(); ++k) {
-    const bool mask = lows[k] >= 1.0 && lows[k] < 4294967296.0;
-    ranges.all[k] = {lows[k], highs[k], mask ? static_cast<std::uint32_t>(lows[k]) : 0u};
-  }
+  for (std::size_t k = 0; k < player.size(); ++k) ranges.all[k] = to_knob_range(lows[k], highs[k]);
   player.check(ranges.all);
   return ranges;
 }
@@ -31,21 +36,64 @@ Ranges to_ranges(const KnobsPlayer& player, const Vector<double>& lows, const Ve
   return to_ranges(player, lows.data(), highs.data());
 }
 
-struct NoLimits {
-  void operator()(std::size_t, const Draw*, KnobRange&) const {}
+// Limits that a user wrote as a function.
+class FunctionLimits final : public KnobLimits {
+ public:
+  FunctionLimits(LimitsFunction function, std::vector<bool> choices) : function_(std::move(function)) {
+    for (const bool first : {true, false})
+      for (std::size_t k = 0; k < choices.size(); ++k)
+        if (choices[k] == first) order_.push_back(k);
+    choices_ = std::move(choices);
+  }
+
+  std::size_t size() const override { return order_.size(); }
+  std::size_t fields() const override { return 0; }
+  bool is_choice(std::size_t k) const override { return choices_[k]; }
+  const std::size_t* order() const override { return order_.data(); }
+
+  bool narrow(std::size_t k, const double* positions, const double*, KnobRange& range) const override {
+    const nb::gil_scoped_acquire locked;
+    const double first = choices_[k] ? range.allowed : range.low;
+    const Numbers before(positions, positions + order_.size());
+    const auto [low, high] = nb::cast<std::pair<double, double>>(function_(k, before, first, range.high));
+    range = to_knob_range(low, high);
+    return choices_[k] ? range.allowed != 0 : low <= high;
+  }
+
+ private:
+  LimitsFunction function_;
+  std::vector<bool> choices_;
+  std::vector<std::size_t> order_;
 };
 
-struct Limits {
-  const KnobsPlayer& player;
-  const LimitsFunction& function;
+const Vector<double> none;
 
-  void operator()(std::size_t k, const Draw* draws, KnobRange& range) const {
-    Numbers positions(player.size());
-    for (std::size_t i = 0; i < player.size(); ++i) positions[i] = draws[i].position;
-    const auto [low, high] = nb::cast<std::pair<double, double>>(function(k, positions));
-    const bool mask = low >= 1.0 && low < 4294967296.0;
-    range = {low, high, mask ? static_cast<std::uint32_t>(low) : 0u};
+void check_shape(std::size_t count, std::size_t columns, const auto&... tables) {
+  if (((tables.shape(0) != count || tables.shape(1) != columns) || ...)) throw Rejected();
+}
+
+// The limits of one decision: `fields` has the numbers of the context that they need.
+Limited to_limited(const KnobsPlayer& player, const KnobLimits* limits, const std::optional<Vector<double>>& fields) {
+  if (limits == nullptr) return {};
+  if (limits->size() != player.size() || limits->fields() != (fields ? fields->size() : 0)) throw Rejected();
+  return {limits, fields ? fields->data() : nullptr};
+}
+
+// The limits of many decisions, one row of fields each.
+struct ManyLimited {
+  ManyLimited(std::size_t size, std::size_t count, const KnobLimits* limits,
+              const std::optional<Matrix<double>>& fields)
+      : limits(limits), columns(limits == nullptr ? 0 : limits->fields()), fields(fields ? fields->data() : nullptr) {
+    if (limits != nullptr && limits->size() != size) throw Rejected();
+    if (columns > 0 && !fields) throw Rejected();
+    if (columns > 0) check_shape(count, columns, *fields);
   }
+
+  Limited operator[](std::size_t row) const { return {limits, columns > 0 ? fields + row * columns : nullptr}; }
+
+  const KnobLimits* limits;
+  std::size_t columns;
+  const double* fields;
 };
 
 nb::typed<nb::tuple, Numbers, Numbers, double> to_tuple(const KnobsPlayer& player, const Draw* draws) {
@@ -61,30 +109,23 @@ nb::typed<nb::tuple, Numbers, Numbers, double> to_tuple(const KnobsPlayer& playe
 
 template <class Context>
 auto decide(KnobsPlayer& player, const Context& context, const Vector<double>& lows, const Vector<double>& highs,
-            std::uint64_t number, const std::optional<LimitsFunction>& limits) {
+            std::uint64_t number, const KnobLimits* limits, const std::optional<Vector<double>>& fields) {
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
   Draw draws[most_knobs] = {};
-  if (limits)
-    player.decide(view(player, context), ranges.all, number, Limits{player, *limits}, draws);
-  else
-    player.decide(view(player, context), ranges.all, number, NoLimits{}, draws);
+  player.decide(view(player, context), ranges.all, number, to_limited(player, limits, fields), draws);
   return to_tuple(player, draws);
 }
 
+// The positions without exploration.
 template <class Context>
-auto densities(KnobsPlayer& player, const Context& context, const Vector<double>& lows, const Vector<double>& highs,
-               const Vector<double>& positions, const std::optional<LimitsFunction>& limits) {
+Numbers best(KnobsPlayer& player, const Context& context, const Vector<double>& lows, const Vector<double>& highs,
+             const KnobLimits* limits, const std::optional<Vector<double>>& fields) {
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
-  check_sizes(player.size(), positions);
-  player.check_positions(positions.data());
-  Draw draws[most_knobs] = {};
-  if (limits)
-    player.densities(view(player, context), ranges.all, positions.data(), Limits{player, *limits}, draws);
-  else
-    player.densities(view(player, context), ranges.all, positions.data(), NoLimits{}, draws);
-  return to_tuple(player, draws);
+  Numbers positions(player.size());
+  player.best(view(player, context), ranges.all, to_limited(player, limits, fields), positions.data());
+  return positions;
 }
 
 // The centre and bandwidth of each knob's window, or its best category and 0.
@@ -131,8 +172,9 @@ bool learn(KnobsPlayer& player, const Context& context, const Vector<double>& po
 template <class Context>
 void bind_single(nb::class_<KnobsPlayer, BasePlayer>& type) {
   const auto context = "context"_a.noconvert();
-  type.def("decide", &decide<Context>, context, "lows"_a, "highs"_a, "number"_a, "limits"_a = nb::none())
-      .def("densities", &densities<Context>, context, "lows"_a, "highs"_a, "positions"_a, "limits"_a = nb::none())
+  const auto limits = "limits"_a.none() = nb::none(), fields = "fields"_a.none() = nb::none();
+  type.def("decide", &decide<Context>, context, "lows"_a, "highs"_a, "number"_a, limits, fields)
+      .def("best", &best<Context>, context, "lows"_a, "highs"_a, limits, fields)
       .def("windows", &windows<Context>, context, "lows"_a, "highs"_a)
       .def("distributions", &distributions<Context>, context, "lows"_a, "highs"_a, "positions"_a)
       .def("learn", &learn<Context>, context, "positions"_a, "density"_a, "loss"_a);
@@ -144,39 +186,32 @@ void bind_other_contexts(nb::class_<KnobsPlayer, BasePlayer>& type) {
   const auto context = "context"_a.none();
   type.def(
       "decide",
-      [](KnobsPlayer&, nb::handle, Ends, Ends, std::uint64_t, const std::optional<LimitsFunction>&) {
+      [](KnobsPlayer&, nb::handle, Ends, Ends, std::uint64_t, nb::handle, nb::handle) {
         return nb::borrow(Py_NotImplemented);
       },
-      context, "lows"_a, "highs"_a, "number"_a, "limits"_a = nb::none());
+      context, "lows"_a, "highs"_a, "number"_a, "limits"_a.none() = nb::none(), "fields"_a.none() = nb::none());
   type.def(
       "learn", [](KnobsPlayer&, nb::handle, Ends, double, double) { return nb::borrow(Py_NotImplemented); }, context,
       "positions"_a, "density"_a, "loss"_a);
 }
 
-const Vector<double> none;
-
-void check_shape(const KnobsPlayer& player, std::size_t count, std::size_t rows, std::size_t columns) {
-  if (rows != count || columns != player.size()) throw Rejected();
-}
-
 // `lows` and `highs` have one row per context.
 template <class Contexts>
 void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<double>& lows, const Matrix<double>& highs,
-                 const Vector<std::uint64_t>& numbers, Table positions, Table densities, Output floors) {
+                 const Vector<std::uint64_t>& numbers, Table positions, Table densities, Output floors,
+                 const KnobLimits* limits, const std::optional<Matrix<double>>& fields) {
   const BasePlayer::Busy busy(player);
   const ContextBatch batch(player, contexts, numbers.size(), none, none);
   const std::size_t size = player.size(), count = batch.rows().count;
   check_sizes(count, numbers, floors);
-  check_shape(player, count, lows.shape(0), lows.shape(1));
-  check_shape(player, count, highs.shape(0), highs.shape(1));
-  check_shape(player, count, positions.shape(0), positions.shape(1));
-  check_shape(player, count, densities.shape(0), densities.shape(1));
+  check_shape(count, size, lows, highs, positions, densities);
+  const ManyLimited limited(size, count, limits, fields);
   for (std::size_t i = 0; i < count; ++i) to_ranges(player, lows.data() + i * size, highs.data() + i * size);
   nb::gil_scoped_release unlocked;
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     const Ranges ranges = to_ranges(player, lows.data() + i * size, highs.data() + i * size);
     Draw draws[most_knobs] = {};
-    player.decide(context, ranges.all, numbers.data()[i], NoLimits{}, draws);
+    player.decide(context, ranges.all, numbers.data()[i], limited[i], draws);
     floors.data()[i] = 1.0;
     for (std::size_t k = 0; k < size; ++k) {
       positions.data()[i * size + k] = draws[k].position;
@@ -188,21 +223,20 @@ void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<dou
 
 template <class Contexts>
 void densities_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<double>& lows,
-                    const Matrix<double>& highs, const Matrix<double>& positions, Table densities) {
+                    const Matrix<double>& highs, const Matrix<double>& positions, Table densities,
+                    const KnobLimits* limits, const std::optional<Matrix<double>>& fields) {
   const BasePlayer::Busy busy(player);
   const ContextBatch batch(player, contexts, positions.shape(0), none, none);
   const std::size_t size = player.size(), count = batch.rows().count;
-  check_shape(player, count, lows.shape(0), lows.shape(1));
-  check_shape(player, count, highs.shape(0), highs.shape(1));
-  check_shape(player, count, positions.shape(0), positions.shape(1));
-  check_shape(player, count, densities.shape(0), densities.shape(1));
+  check_shape(count, size, lows, highs, positions, densities);
+  const ManyLimited limited(size, count, limits, fields);
   for (std::size_t i = 0; i < count; ++i) to_ranges(player, lows.data() + i * size, highs.data() + i * size);
   for (std::size_t i = 0; i < count; ++i) player.check_positions(positions.data() + i * size);
   nb::gil_scoped_release unlocked;
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     const Ranges ranges = to_ranges(player, lows.data() + i * size, highs.data() + i * size);
     Draw draws[most_knobs] = {};
-    player.densities(context, ranges.all, positions.data() + i * size, NoLimits{}, draws);
+    player.densities(context, ranges.all, positions.data() + i * size, limited[i], draws);
     for (std::size_t k = 0; k < size; ++k) densities.data()[i * size + k] = draws[k].density;
   });
 }
@@ -214,7 +248,7 @@ void learn_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<doub
   ContextBatch batch(player, contexts, densities.size(), none, none, true);
   const std::size_t size = player.size(), count = batch.rows().count;
   check_sizes(count, densities, losses);
-  check_shape(player, count, positions.shape(0), positions.shape(1));
+  check_shape(count, size, positions);
   for (std::size_t i = 0; i < count; ++i)
     player.check(positions.data() + i * size, densities.data()[i], losses.data()[i]);
   batch.keep_names();
@@ -232,7 +266,7 @@ void predict_many(KnobsPlayer& player, const Contexts& contexts, std::size_t per
   if (per_context == 0 || positions.shape(0) % per_context != 0) throw Rejected();
   const std::size_t size = player.size();
   const ContextBatch batch(player, contexts, positions.shape(0) / per_context, none, none);
-  check_shape(player, batch.rows().count * per_context, positions.shape(0), positions.shape(1));
+  check_shape(batch.rows().count * per_context, size, positions);
   check_sizes(positions.shape(0), losses);
   for (std::size_t i = 0; i < positions.shape(0); ++i) player.check_positions(positions.data() + i * size);
   nb::gil_scoped_release unlocked;
@@ -244,11 +278,108 @@ void predict_many(KnobsPlayer& player, const Contexts& contexts, std::size_t per
 
 template <class Contexts>
 void bind_many(nb::class_<KnobsPlayer, BasePlayer>& type) {
+  const auto limits = "limits"_a.none() = nb::none(), fields = "fields"_a.none() = nb::none();
   type.def("decide_many", &decide_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a, "positions"_a,
-           "densities"_a, "floors"_a)
-      .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "positions"_a, "densities"_a)
+           "densities"_a, "floors"_a, limits, fields)
+      .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "positions"_a, "densities"_a,
+           limits, fields)
       .def("learn_many", &learn_many<Contexts>, "contexts"_a, "positions"_a, "densities"_a, "losses"_a)
       .def("predict_many", &predict_many<Contexts>, "contexts"_a, "per_context"_a, "positions"_a, "losses"_a);
+}
+
+using Step = std::pair<std::string, double>;
+
+// The operations by their names in formulas.
+Program to_program(const std::vector<Step>& steps) {
+  static const std::pair<const char*, Operation> names[] = {
+      {"number", Operation::number},   {"value", Operation::value},       {"option", Operation::option},
+      {"field", Operation::field},     {"negative", Operation::negative}, {"abs", Operation::absolute},
+      {"exp", Operation::exponential}, {"log", Operation::logarithm},     {"not", Operation::negation},
+      {"+", Operation::add},           {"-", Operation::subtract},        {"*", Operation::multiply},
+      {"/", Operation::divide},        {"**", Operation::power},          {"min", Operation::minimum},
+      {"max", Operation::maximum},     {"<", Operation::below},           {"<=", Operation::at_most},
+      {">", Operation::above},         {">=", Operation::at_least},       {"==", Operation::equal},
+      {"!=", Operation::different},    {"and", Operation::both},          {"or", Operation::either},
+      {"if", Operation::choose}};
+  std::vector<Instruction> instructions;
+  for (const auto& [name, number] : steps) {
+    const auto* found =
+        std::find_if(std::begin(names), std::end(names), [&](auto& each) { return name == each.first; });
+    if (found == std::end(names)) throw Rejected();
+    instructions.push_back({found->second, number});
+  }
+  return Program(std::move(instructions));
+}
+
+// The value of a formula whose names are fields.
+double evaluate(const std::vector<Step>& steps, const Vector<double>& fields) {
+  const Program program = to_program(steps);
+  if (!program.is_valid(0, fields.size())) throw Rejected();
+  return program.run([&](const Instruction& step) { return fields.data()[static_cast<std::size_t>(step.number)]; });
+}
+
+// The kind and count of a knob, its low and high end, step and rounding, the numbers of its options, and its bent
+// scale.
+using ScaleTuple = std::tuple<KnobKind, std::uint32_t, double, double, double, double, Numbers, std::vector<Step>>;
+// The number of a knob, the side that is bounded, the bits of options, the bound, and when it applies.
+using LimitTuple = std::tuple<std::size_t, Side, std::uint32_t, std::vector<Step>, std::vector<Step>>;
+
+void construct_limits(DeclaredLimits* self, const std::vector<ScaleTuple>& scales,
+                      const std::vector<LimitTuple>& limits, std::vector<std::size_t> order, std::size_t fields) {
+  const std::size_t size = scales.size();
+  std::vector<Scale> all;
+  for (const auto& [kind, count, low, high, step, rounding, options, bent] : scales) {
+    all.push_back({{kind, count}, low, high, step, rounding, options, to_program(bent)});
+    if (kind == KnobKind::choice ? options.size() != count : kind == KnobKind::steps && count == 0) throw Rejected();
+    if (!bent.empty() && !all.back().bent.is_valid(0, 1)) throw Rejected();
+  }
+  std::vector<bool> seen(size);
+  for (const std::size_t k : order) {
+    if (k >= size || seen[k]) throw Rejected();
+    seen[k] = true;
+  }
+  if (order.size() != size) throw Rejected();
+  std::vector<Limit> bounds;
+  for (const auto& [knob, side, allowed, bound, where] : limits) {
+    bounds.push_back({knob, side, allowed, to_program(bound), to_program(where)});
+    const Limit& limit = bounds.back();
+    if (knob >= size || (!limit.where.empty() && !limit.where.is_valid(size, fields))) throw Rejected();
+    if (side != Side::only && !limit.bound.is_valid(size, fields)) throw Rejected();
+  }
+  new (self) DeclaredLimits(std::move(all), std::move(bounds), std::move(order), fields);
+}
+
+// What the limits leave of each knob, given the positions of the others; a low end above the high one, or no bits, if
+// nothing is left.
+void ranges_left(const KnobLimits& limits, Table lows, Table highs, const Matrix<double>& positions,
+                 const std::optional<Matrix<double>>& fields) {
+  const std::size_t size = limits.size(), count = positions.shape(0);
+  check_shape(count, size, lows, highs, positions);
+  const ManyLimited limited(size, count, &limits, fields);
+  for (std::size_t i = 0; i < count * size; ++i) {
+    KnobRange range = to_knob_range(lows.data()[i], highs.data()[i]);
+    const bool choice = limits.is_choice(i % size);
+    const bool left = limited[i / size].narrow(i % size, positions.data() + i / size * size, range);
+    lows.data()[i] = !left ? (choice ? 0.0 : 1.0) : choice ? range.allowed : range.low;
+    highs.data()[i] = left ? range.high : 0.0;
+  }
+}
+
+// Turns shares of what the limits leave of each knob into positions.
+void place(const KnobLimits& limits, const Matrix<double>& lows, const Matrix<double>& highs, Table shares,
+           const std::optional<Matrix<double>>& fields) {
+  const std::size_t size = limits.size(), count = shares.shape(0);
+  check_shape(count, size, lows, highs, shares);
+  const ManyLimited limited(size, count, &limits, fields);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<KnobRange> ranges;
+    for (std::size_t at = i * size; at < (i + 1) * size; ++at) {
+      ranges.push_back(to_knob_range(lows.data()[at], highs.data()[at]));
+      if (!(shares.data()[at] >= 0.0 && shares.data()[at] < 1.0)) throw Rejected();
+    }
+    const Numbers positions = place_inside(limited[i], ranges.data(), shares.data() + i * size);
+    std::copy(positions.begin(), positions.end(), shares.data() + i * size);
+  }
 }
 
 // Knobs are pairs of a kind and the number of steps or categories.
@@ -274,7 +405,34 @@ void construct(KnobsPlayer* self, const std::vector<std::pair<KnobKind, std::uin
 
 }  // namespace
 
+void bind_limits(nb::module_& module) {
+  static nb::object nothing_left = nb::steal(PyErr_NewException("manul._core.NothingLeft", PyExc_ValueError, nullptr));
+  module.attr("NothingLeft") = nothing_left;
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const NothingLeft& nothing) {
+      PyErr_SetObject(nothing_left.ptr(), nb::make_tuple(nothing.knob, nothing.positions).ptr());
+    }
+  });
+  nb::enum_<Side>(module, "Side")
+      .value("least", Side::least)
+      .value("most", Side::most)
+      .value("above", Side::above)
+      .value("below", Side::below)
+      .value("only", Side::only);
+  nb::class_<KnobLimits>(module, "KnobLimits")
+      .def("ranges_left", &ranges_left, "lows"_a, "highs"_a, "positions"_a, "fields"_a.none() = nb::none())
+      .def("place", &place, "lows"_a, "highs"_a, "shares"_a, "fields"_a.none() = nb::none());
+  nb::class_<DeclaredLimits, KnobLimits>(module, "DeclaredLimits")
+      .def("__init__", &construct_limits, "scales"_a, "limits"_a, "order"_a, "fields"_a);
+  nb::class_<FunctionLimits, KnobLimits>(module, "FunctionLimits")
+      .def(nb::init<LimitsFunction, std::vector<bool>>(), "function"_a, "choices"_a);
+  module.def("evaluate", &evaluate, "program"_a, "fields"_a);
+}
+
 void bind_knobs(nb::module_& module) {
+  bind_limits(module);
   nb::enum_<KnobKind>(module, "KnobKind")
       .value("number", KnobKind::number)
       .value("steps", KnobKind::steps)

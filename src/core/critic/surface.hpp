@@ -21,6 +21,12 @@ struct SearchBox {
   bool fixed[most_action_columns];
 };
 
+// Where `descend` may move points.
+struct WholeBox {
+  static constexpr bool is_whole = true;
+  bool operator()(float*, std::size_t) const { return true; }
+};
+
 class Surface {
  public:
   explicit Surface(std::size_t columns)
@@ -72,8 +78,11 @@ class Surface {
   }
 
   // Moves a group of points towards lower predictions, each column by at most `first` in the first of `steps` steps,
-  // and returns the lowest prediction met, whose action is put into `best`.
-  float descend(float* actions, const SearchBox& box, float first, std::size_t steps, float* best) const {
+  // and returns the lowest prediction met, whose action is put into `best`. `project(actions, i)` moves point i into
+  // the space that is searched; if it returns false, the point goes back, and its next step is shorter.
+  template <class Project = WholeBox>
+  float descend(float* actions, const SearchBox& box, float first, std::size_t steps, float* best,
+                const Project& project = {}) const {
     float lengths[most_action_columns * points], before[most_action_columns * points] = {};
     for (std::size_t i = 0; i < columns_ * points; ++i) lengths[i] = first;
     float lowest = __builtin_inff();
@@ -87,8 +96,17 @@ class Surface {
         for (std::size_t k = 0; k < columns_; ++k) best[k] = actions[k * points + i];
       }
       if (step == steps) return lowest;
-      for (std::size_t k = 0; k < columns_; ++k)
-        if (!box.fixed[k]) move(k, box, slopes, before, lengths, actions);
+      if constexpr (Project::is_whole) {
+        move(box, slopes, before, lengths, actions);
+      } else {
+        float last[most_action_columns * points];
+        for (std::size_t i = 0; i < columns_ * points; ++i) last[i] = actions[i];
+        move(box, slopes, before, lengths, actions);
+        for (std::size_t i = 0; i < points; ++i) {
+          if (project(actions, i)) continue;
+          for (std::size_t at = i; at < columns_ * points; at += points) actions[at] = last[at], lengths[at] *= shorter;
+        }
+      }
     }
   }
 
@@ -181,6 +199,11 @@ class Surface {
     if (slopes == nullptr) return;
     const Lanes rise = below.high - below.low + above.high - above.low;
     store(slopes, load<Lanes>(slopes) + 0.5f * static_cast<float>(knots - 1) * rise);
+  }
+
+  void move(const SearchBox& box, const float* slopes, float* before, float* lengths, float* actions) const {
+    for (std::size_t k = 0; k < columns_; ++k)
+      if (!box.fixed[k]) move(k, box, slopes, before, lengths, actions);
   }
 
   static void move(std::size_t k, const SearchBox& box, const float* slopes, float* before, float* lengths,

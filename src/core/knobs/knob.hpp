@@ -35,4 +35,35 @@ struct KnobWindow {
   bool uniform;
 };
 
+// What limits leave of each knob, given those that are set before it.
+class KnobLimits {
+ public:
+  virtual ~KnobLimits() = default;
+
+  virtual std::size_t size() const = 0;    // of the knobs
+  virtual std::size_t fields() const = 0;  // of the context
+
+  virtual bool is_choice(std::size_t knob) const = 0;
+
+  // The knobs in the order in which they are set: choices first.
+  virtual const std::size_t* order() const = 0;
+
+  // Narrows the range of a knob, given the positions of those before it and the fields of the context; returns false
+  // if nothing is left.
+  virtual bool narrow(std::size_t knob, const double* positions, const double* fields, KnobRange& range) const = 0;
+};
+
+// The limits of one decision; null: none. Its functions are compiled for several instruction sets, so they are inlined.
+struct Limited {
+  const KnobLimits* limits = nullptr;
+  const double* fields = nullptr;
+
+  [[gnu::always_inline]] std::size_t knob(std::size_t place) const {
+    return limits == nullptr ? place : limits->order()[place];
+  }
+  [[gnu::always_inline]] bool narrow(std::size_t knob, const double* positions, KnobRange& range) const {
+    return limits == nullptr || limits->narrow(knob, positions, fields, range);
+  }
+};
+
 }  // namespace manul

@@ -2,7 +2,8 @@
 // whose minimum is sought by descent from many points.
 //
 // The search starts from a low-discrepancy sequence (Roberts' R-sequence) and from the latest actions, and depends on
-// what was learned only, so a decision can be repeated.
+// what was learned only, so a decision can be repeated. With limits, it starts inside them, each step is projected into
+// them, and the minimum is moved along them.
 #pragma once
 
 #include "critic/loss_learner.hpp"
@@ -26,7 +27,8 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     place_steps();
   }
 
-  void windows(const ContextView& context, const KnobRange* ranges, KnobWindow* windows) override {
+  void windows(const ContextView& context, const KnobRange* ranges, const Limited& limited,
+               KnobWindow* windows) override {
     if (!learner_.is_warm()) return start_windows(ranges, windows);
     learner_.look(context);
     const SearchBox box = search_box(ranges);
@@ -35,9 +37,34 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     set_widths(ranges, h, widths);
     surface_.look(learner_.critic().ensemble(), box, static_cast<float>(h));
     surface_.smooth(widths);
-    find_minimum(ranges, box, centre);
-    if (narrow(box, widths, centre)) refine(box, h, widths, centre);
+    if (!find_minimum(ranges, box, limited, centre)) return start_windows(ranges, windows);
+    if (narrow(box, widths, centre)) refine(ranges, box, limited, h, widths, centre);
     for (std::size_t k = 0; k < count_; ++k) windows[k] = window(k, ranges[k], centre, widths);
+  }
+
+  bool minimum(const ContextView& context, const KnobRange* ranges, const Limited& limited,
+               double* positions) override {
+    if (!learner_.is_warm()) return false;
+    learner_.look(context);
+    const SearchBox box = search_box(ranges);
+    float centre[most_action_columns], group[most_action_columns * points] = {};
+    surface_.look(learner_.critic().ensemble(), box, 0.0f);
+    surface_.smooth(nullptr);
+    float lowest = __builtin_inff();
+    for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
+      float losses[points];
+      if (!find_minimum(ranges, box, limited, centre, attempt * groups * points)) continue;
+      refine(ranges, box, limited, learner_.bandwidth(), nullptr, centre);
+      for (std::size_t c = 0; c < columns_; ++c)
+        for (std::size_t i = 1; i < points; ++i) group[c * points + i] = centre[c];
+      surface_.evaluate(group, losses, nullptr);
+      if (!(losses[1] < lowest)) continue;
+      lowest = losses[1];
+      for (std::size_t c = 0; c < columns_; ++c) group[c * points] = centre[c];
+    }
+    if (!(lowest < __builtin_inff())) return false;
+    for (std::size_t k = 0; k < count_; ++k) positions[k] = position(k, group, 0);
+    return true;
   }
 
   void learn(const ContextView& context, const double* positions, double density, double loss) override {
@@ -70,7 +97,9 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
  private:
   static constexpr std::size_t groups = 3, recent = 8;  // of starting points: the latest actions are among them
   static constexpr std::size_t steps = 16, fine_steps = 8;
-  static constexpr std::uint64_t search_stream = 64;  // of random numbers, one per knob
+  static constexpr std::size_t attempts = 4;  // from other points, for the one action that is not explored around
+  static constexpr std::size_t rounds_along_limits = 8;  // each tries steps of several lengths
+  static constexpr std::uint64_t search_stream = 64;     // of random numbers, one per knob
 
   static std::size_t columns_of(const AutoKnobsSettings& settings) {
     std::size_t total = 0;
@@ -121,19 +150,21 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       columns[first_column_[k] + category] = static_cast<double>(category) == position ? 1.0 : 0.0;
   }
 
-  // Steps are sought between the middles of the first and the last cell.
   SearchBox search_box(const KnobRange* ranges) const {
     SearchBox box;
-    for (std::size_t k = 0; k < count_; ++k) {
-      const bool choice = knobs_[k].kind == KnobKind::choice;
-      const double inset = knobs_[k].kind == KnobKind::steps ? 0.5 / knobs_[k].count : 0.0;
-      for (std::size_t c = first_column_[k]; c < first_column_[k] + knobs_[k].columns(); ++c) {
-        box.low[c] = choice ? 0.0f : static_cast<float>(ranges[k].low + inset);
-        box.high[c] = choice ? 1.0f : static_cast<float>(ranges[k].high - inset);
-        box.fixed[c] = choice;
-      }
-    }
+    for (std::size_t k = 0; k < count_; ++k) set_ends(k, ranges[k], box);
     return box;
+  }
+
+  // Steps are sought between the middles of the first and the last cell.
+  void set_ends(std::size_t k, const KnobRange& range, SearchBox& box) const {
+    const bool choice = knobs_[k].kind == KnobKind::choice;
+    const double inset = knobs_[k].kind == KnobKind::steps ? 0.5 / knobs_[k].count : 0.0;
+    for (std::size_t c = first_column_[k]; c < first_column_[k] + knobs_[k].columns(); ++c) {
+      box.low[c] = choice ? 0.0f : static_cast<float>(range.low + inset);
+      box.high[c] = choice ? 1.0f : static_cast<float>(range.high - inset);
+      box.fixed[c] = choice;
+    }
   }
 
   // The half-widths of the windows, by columns; 0 for categories.
@@ -150,26 +181,130 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     for (std::size_t k = 0; k < count_; ++k) shifts[k] = draw(seed_, round, search_stream + k).first;
   }
 
-  // Puts point `n` of the sequence into place `i` of a group.
-  void place(std::size_t n, const double* shifts, const KnobRange* ranges, const SearchBox& box, float* group,
-             std::size_t i) const {
+  // Puts point `n` of the sequence into place `i` of a group; returns false if limits leave nothing there.
+  bool place(std::size_t n, const double* shifts, const KnobRange* ranges, const SearchBox& box, const Limited& limited,
+             float* group, std::size_t i) const {
+    double shares[most_knobs];
     for (std::size_t k = 0; k < count_; ++k) {
       const double turned = shifts[k] + static_cast<double>(n) * sequence_[k];
-      place(k, turned - __builtin_floor(turned), ranges, box, group, i);
+      shares[k] = turned - __builtin_floor(turned);
+      if (limited.limits == nullptr) place(k, shares[k], ranges[k], box, group, i);
+    }
+    return visit_inside(ranges, limited, group, i, [&](std::size_t k, const KnobRange& range, const SearchBox& left) {
+      place(k, shares[k], range, left, group, i);
+    });
+  }
+
+  // Sets each knob of point `i` of a group, in the order of the limits, by `set(k, range, box)`, given what the limits
+  // leave of it; returns false if they leave nothing, or not the category that is set. Does nothing without limits.
+  template <class Set>
+  bool visit_inside(const KnobRange* ranges, const Limited& limited, const float* group, std::size_t i,
+                    Set&& set) const {
+    double positions[most_knobs] = {};
+    SearchBox left;
+    for (std::size_t at = 0; limited.limits != nullptr && at < count_; ++at) {
+      const std::size_t k = limited.knob(at);
+      KnobRange range = ranges[k];
+      if (!limited.narrow(k, positions, range)) return false;
+      set_ends(k, range, left);
+      set(k, range, left);
+      positions[k] = position(k, group, i);
+      if (knobs_[k].kind == KnobKind::choice && (range.allowed >> static_cast<unsigned>(positions[k]) & 1u) == 0)
+        return false;
+    }
+    return true;
+  }
+
+  // The position of a knob of point `i` of a group, or the number of its category.
+  double position(std::size_t k, const float* group, std::size_t i) const {
+    if (knobs_[k].kind != KnobKind::choice) return group[first_column_[k] * points + i];
+    std::size_t category = 0;
+    while (category + 1 < knobs_[k].count && group[(first_column_[k] + category) * points + i] != 1.0f) ++category;
+    return static_cast<double>(category);
+  }
+
+  // Moves the numbers of point `i` of a group into the limits, which must allow its categories.
+  bool project(const KnobRange* ranges, const Limited& limited, float* group, std::size_t i) const {
+    return visit_inside(ranges, limited, group, i, [&](std::size_t k, const KnobRange&, const SearchBox& left) {
+      const std::size_t c = first_column_[k];
+      float& moved = group[c * points + i];
+      if (!left.fixed[c]) moved = static_cast<float>(clip(moved, left.low[c], left.high[c]));
+    });
+  }
+
+  struct InsideLimits {
+    static constexpr bool is_whole = false;
+    const AutoKnobsModel& model;
+    const KnobRange* ranges;
+    const Limited& limited;
+    bool operator()(float* actions, std::size_t i) const { return model.project(ranges, limited, actions, i); }
+  };
+
+  // As `Surface::descend`, inside the limits.
+  float descend(const KnobRange* ranges, const SearchBox& box, const Limited& limited, float first, std::size_t count,
+                float* group, float* centre) const {
+    if (limited.limits == nullptr) return surface_.descend(group, box, first, count, centre);
+    const float lowest = surface_.descend(group, box, first, count, centre, InsideLimits{*this, ranges, limited});
+    follow_limits(ranges, limited, first, centre);
+    return lowest;
+  }
+
+  // The middle of the cell of a position.
+  double middle(std::size_t k, double position) const {
+    const double count = knobs_[k].count;
+    return (clip(__builtin_floor(position * count), 0.0, count - 1.0) + 0.5) / count;
+  }
+
+  // Moves the minimum along limits, and to a step. A descent cannot: if one knob moves, the limit of another one moves
+  // with it, which slopes do not know. So knobs are tried one by one, while the others keep their shares of what is
+  // left of them.
+  void follow_limits(const KnobRange* ranges, const Limited& limited, float length, float* centre) const {
+    const std::size_t ways = 2 * moving_;
+    double shares[most_knobs] = {};
+    float group[most_action_columns * points], losses[points], lowest = __builtin_inff();
+    for (std::size_t round = 0; ways > 0 && round < rounds_along_limits * (1 + ways / points); ++round) {
+      for (std::size_t c = 0; c < columns_; ++c)
+        for (std::size_t i = 0; i < points; ++i) group[c * points + i] = centre[c];
+      visit_inside(ranges, limited, group, 0, [&](std::size_t k, const KnobRange&, const SearchBox& left) {
+        const std::size_t c = first_column_[k];
+        const double size = left.high[c] - left.low[c];
+        if (!left.fixed[c]) shares[k] = size > 0.0 ? (centre[c] - left.low[c]) / size : 0.5;
+      });
+      bool inside[points];
+      for (std::size_t i = 0; i < points; ++i) {
+        const std::size_t way = (i + round * points) % ways;
+        const bool stays = round == 0 && i == 0;
+        const double by = stays ? 0.0 : (way % 2 == 0 ? length : -length) / static_cast<double>(1u << 2 * (i / ways));
+        std::size_t turn = 0;
+        inside[i] =
+            visit_inside(ranges, limited, group, i, [&](std::size_t k, const KnobRange&, const SearchBox& left) {
+              const std::size_t c = first_column_[k];
+              if (left.fixed[c]) return;
+              const double share = clip(shares[k] + (turn++ == way / 2 ? by : 0.0), 0.0, 1.0);
+              const double moved = left.low[c] + share * (left.high[c] - left.low[c]);
+              group[c * points + i] = static_cast<float>(knobs_[k].kind == KnobKind::steps ? middle(k, moved) : moved);
+            });
+      }
+      surface_.evaluate(group, losses, nullptr);
+      std::size_t best = points;
+      for (std::size_t i = 0; i < points; ++i)
+        if (inside[i] && losses[i] < lowest) lowest = losses[i], best = i;
+      if (best == points) length *= 0.25f;
+      for (std::size_t c = 0; best < points && c < columns_; ++c) centre[c] = group[c * points + best];
     }
   }
 
-  void place(std::size_t k, double share, const KnobRange* ranges, const SearchBox& box, float* group,
+  void place(std::size_t k, double share, const KnobRange& range, const SearchBox& box, float* group,
              std::size_t i) const {
     const std::size_t c = first_column_[k];
     if (knobs_[k].kind != KnobKind::choice) {
       group[c * points + i] = box.low[c] + static_cast<float>(share) * (box.high[c] - box.low[c]);
       return;
     }
-    const auto allowed = static_cast<std::size_t>(__builtin_popcount(ranges[k].allowed));
+    const auto allowed = static_cast<std::size_t>(__builtin_popcount(range.allowed));
     auto left = static_cast<std::size_t>(share * static_cast<double>(allowed));
     for (std::size_t category = 0; category < knobs_[k].count; ++category) {
-      const bool possible = (ranges[k].allowed >> category & 1u) != 0;
+      const bool possible = (range.allowed >> category & 1u) != 0;
       group[(c + category) * points + i] = possible && left == 0 ? 1.0f : 0.0f;
       left -= possible;
     }
@@ -191,7 +326,9 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     return true;
   }
 
-  void find_minimum(const KnobRange* ranges, const SearchBox& box, float* centre) const {
+  // Seeks from the points of the sequence after the `first`; returns false if none is inside the limits.
+  bool find_minimum(const KnobRange* ranges, const SearchBox& box, const Limited& limited, float* centre,
+                    std::size_t first = 0) const {
     struct Start {
       float loss;
       std::uint16_t place;
@@ -201,24 +338,35 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     };
     float starts[groups][most_action_columns * points], chosen[most_action_columns * points];
     Start order[groups * points];
+    bool inside[groups * points];
+    std::size_t possible = 0;
     double shifts[most_knobs];
     draw_shifts(shifts);
     for (std::size_t n = 0; n < groups * points; ++n) {
       float* group = starts[n / points];
+      const std::size_t i = n % points;
       const bool past = n < recent && n < learner_.replay().rounds();
-      if (!past || !place_past(n, ranges, box, group, n % points)) place(n, shifts, ranges, box, group, n % points);
+      inside[n] = past && place_past(n, ranges, box, group, i) && project(ranges, limited, group, i);
+      if (!inside[n]) inside[n] = place(first + n, shifts, ranges, box, limited, group, i);
+      for (std::size_t c = 0; !inside[n] && c < columns_; ++c) group[c * points + i] = 0.0f;
+      possible += inside[n];
     }
+    if (possible == 0) return false;
     for (std::size_t g = 0; g < groups; ++g) {
       float losses[points];
       surface_.evaluate(starts[g], losses, nullptr);
       for (std::size_t i = 0; i < points; ++i)
-        order[g * points + i] = {losses[i], static_cast<std::uint16_t>(g * points + i)};
+        order[g * points + i] = {inside[g * points + i] ? losses[i] : __builtin_inff(),
+                                 static_cast<std::uint16_t>(g * points + i)};
     }
     sort(order, groups * points);
-    for (std::size_t i = 0; i < points; ++i)
+    for (std::size_t i = 0; i < points; ++i) {
+      const std::size_t from = order[i < possible ? i : 0].place;
       for (std::size_t c = 0; c < columns_; ++c)
-        chosen[c * points + i] = starts[order[i].place / points][c * points + order[i].place % points];
-    surface_.descend(chosen, box, first_step_, steps, centre);
+        chosen[c * points + i] = starts[from / points][c * points + from % points];
+    }
+    descend(ranges, box, limited, first_step_, steps, chosen, centre);
+    return true;
   }
 
   // Narrows the windows of knobs in which the predicted loss is steep: on steeper sides the same noise corresponds to a
@@ -255,7 +403,8 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   }
 
   // Seeks the minimum again near the centre, averaged over narrower windows.
-  void refine(const SearchBox& whole, double h, const float* widths, float* centre) {
+  void refine(const KnobRange* ranges, const SearchBox& whole, const Limited& limited, double h, const float* widths,
+              float* centre) {
     SearchBox box = whole;
     float group[most_action_columns * points];
     for (std::size_t c = 0; c < columns_; ++c) {
@@ -267,14 +416,16 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       for (std::size_t k = 0; k < count_; ++k)
         if (knobs_[k].kind != KnobKind::choice && i > 0) {
           const double turned = 0.5 + static_cast<double>(i) * sequence_[k];
-          place(k, turned - __builtin_floor(turned), nullptr, box, group, i);
+          place(k, turned - __builtin_floor(turned), {}, box, group, i);
         } else {
           for (std::size_t c = first_column_[k]; c < first_column_[k] + knobs_[k].columns(); ++c)
             group[c * points + i] = centre[c];
         }
+      if (project(ranges, limited, group, i)) continue;
+      for (std::size_t c = 0; c < columns_; ++c) group[c * points + i] = centre[c];
     }
     surface_.smooth(widths);
-    surface_.descend(group, box, static_cast<float>(0.25 * h), fine_steps, centre);
+    descend(ranges, box, limited, static_cast<float>(0.25 * h), fine_steps, group, centre);
   }
 
   KnobWindow window(std::size_t k, const KnobRange& range, const float* centre, const float* widths) const {

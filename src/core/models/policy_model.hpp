@@ -147,8 +147,13 @@ class CriticModel : public PolicyModel {
 // categories.
 class KnobsModel : public Model {
  public:
-  // Where the knobs are set if nothing is explored.
-  virtual void windows(const ContextView& context, const KnobRange* ranges, KnobWindow* windows) = 0;
+  // Where the knobs are set, inside the limits, if nothing is explored.
+  virtual void windows(const ContextView& context, const KnobRange* ranges, const Limited& limited,
+                       KnobWindow* windows) = 0;
+
+  // The positions inside the limits with the lowest predicted loss; returns false if it knows none.
+  virtual bool minimum(const ContextView& context, const KnobRange* ranges, const Limited& limited,
+                       double* positions) = 0;
 
   // `density` is relative to the uniform density.
   virtual void learn(const ContextView& context, const double* positions, double density, double loss) = 0;

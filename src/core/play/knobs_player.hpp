@@ -1,10 +1,12 @@
-// Decides with several knobs: categories first, then the numbers in the order of the knobs, each drawn independently
-// from its ladder, so that the density of an action is a product. Callers hold a `Busy`.
+// Decides with several knobs: categories first, then the numbers in the order of the knobs or of the limits, each drawn
+// independently from its ladder in what limits leave of its range, so that the density of an action is a product.
+// Callers hold a `Busy`.
 #pragma once
 
 #include <vector>
 
 #include "knobs/ladder.hpp"
+#include "knobs/limits.hpp"
 #include "play/base_player.hpp"
 #include "play/simulation.hpp"
 
@@ -33,10 +35,9 @@ class KnobsPlayer : public BasePlayer {
     double floor;
   };
 
-  // `narrow(k, draws, range)` may narrow the range of knob k, given the draws of the knobs before it.
-  template <class Narrow>
-  void decide(const ContextView& context, const KnobRange* ranges, std::uint64_t number, Narrow&& narrow, Draw* draws) {
-    visit(context, ranges, narrow, draws, [&](std::size_t k, const KnobRange& range, const KnobWindow& window) {
+  void decide(const ContextView& context, const KnobRange* ranges, std::uint64_t number, const Limited& limited,
+              Draw* draws) {
+    visit(context, ranges, limited, draws, [&](std::size_t k, const KnobRange& range, const KnobWindow& window) {
       const Draws random = draw(settings_.exploration.seed, number, first_stream + k);
       return knobs_[k].kind == KnobKind::choice ? draw_category(k, range, window, random)
                                                 : draw_position(k, range, window, random);
@@ -44,11 +45,31 @@ class KnobsPlayer : public BasePlayer {
   }
 
   // The densities of an action, which any policy may have drawn.
-  template <class Narrow>
-  void densities(const ContextView& context, const KnobRange* ranges, const double* positions, Narrow&& narrow,
+  void densities(const ContextView& context, const KnobRange* ranges, const double* positions, const Limited& limited,
                  Draw* draws) {
-    visit(context, ranges, narrow, draws,
-          [&](std::size_t k, const KnobRange&, const KnobWindow&) { return positions[k]; });
+    // A path on which limits leave nothing is never drawn: it has the density 0, as `draws` has at first.
+    try {
+      visit(context, ranges, limited, draws,
+            [&](std::size_t k, const KnobRange&, const KnobWindow&) { return positions[k]; });
+    } catch (const NothingLeft&) {
+    }
+  }
+
+  // The positions without exploration: the centres of the windows, or, with limits, the minimum inside them. Before
+  // anything is learned, that is the middle of what is left.
+  void best(const ContextView& context, const KnobRange* ranges, const Limited& limited, double* positions) {
+    double sought[most_knobs];
+    const bool known = limited.limits != nullptr && model_->minimum(context, ranges, limited, sought);
+    KnobWindow windows[most_knobs];
+    if (!known) model_->windows(context, ranges, limited, windows);
+    for (std::size_t at = 0; at < size(); ++at) {
+      const std::size_t k = limited.knob(at);
+      const bool choice = knobs_[k].kind == KnobKind::choice;
+      KnobRange left = ranges[k];
+      if (!limited.narrow(k, positions, left)) throw_nothing_left(k, positions);
+      if (!known) sought[k] = choice ? windows[k].category : windows[k].centre;
+      positions[k] = inside(k, left, sought[k]);
+    }
   }
 
   // Given the categories in `positions`: calls `chosen(probability)` for each choice, and `each(k, ladder)` for each
@@ -57,8 +78,7 @@ class KnobsPlayer : public BasePlayer {
   void visit_distributions(const ContextView& context, const KnobRange* ranges, const double* positions,
                            Chosen&& chosen, Each&& each) {
     Draw draws[most_knobs] = {};
-    const auto whole = [](std::size_t, const Draw*, KnobRange&) {};
-    visit(context, ranges, whole, draws, [&](std::size_t k, const KnobRange& range, const KnobWindow& window) {
+    visit(context, ranges, {}, draws, [&](std::size_t k, const KnobRange& range, const KnobWindow& window) {
       if (knobs_[k].kind == KnobKind::choice) {
         chosen(probability(static_cast<std::uint32_t>(positions[k]), range, window));
         return positions[k];
@@ -69,7 +89,7 @@ class KnobsPlayer : public BasePlayer {
   }
 
   void windows(const ContextView& context, const KnobRange* ranges, KnobWindow* windows) {
-    model_->windows(context, ranges, windows);
+    model_->windows(context, ranges, {}, windows);
   }
 
   // `density` is relative to the uniform density.
@@ -114,6 +134,21 @@ class KnobsPlayer : public BasePlayer {
 
  private:
   static constexpr std::uint64_t first_stream = 256;  // of random numbers, one per knob
+  static constexpr double narrowest = 1e-9;           // a share of a range; as NARROWEST in manul/actions/ranges.py
+
+  [[noreturn]] void throw_nothing_left(std::size_t k, const double* positions) const {
+    throw NothingLeft{k, {positions, positions + size()}};
+  }
+
+  // The position in a range that is nearest to the one sought, or an allowed category.
+  double inside(std::size_t k, const KnobRange& range, double sought) const {
+    if (knobs_[k].kind == KnobKind::choice) {
+      const bool allowed = (range.allowed >> static_cast<std::uint32_t>(sought) & 1u) != 0;
+      return allowed ? sought : __builtin_ctz(range.allowed);
+    }
+    const double inset = knobs_[k].kind == KnobKind::steps ? 0.5 / knobs_[k].count : 0.0;
+    return MANUL_SIMD::clip(sought, range.low + inset, MANUL_SIMD::larger(range.low + inset, range.high - inset));
+  }
 
   double largest_position(std::size_t k) const {
     return knobs_[k].kind == KnobKind::choice ? static_cast<double>(knobs_[k].count - 1) : 1.0;
@@ -129,23 +164,25 @@ class KnobsPlayer : public BasePlayer {
 
   // Visits the knobs in the order of drawing; `pick` returns the position of a knob. After a category that is not the
   // planned one, or if the planned one is not allowed, the windows are planned again for what is left.
-  template <class Narrow, class Pick>
-  void visit(const ContextView& context, const KnobRange* ranges, Narrow&& narrow, Draw* draws, Pick&& pick) {
+  template <class Pick>
+  void visit(const ContextView& context, const KnobRange* ranges, const Limited& limited, Draw* draws, Pick&& pick) {
     KnobRange left[most_knobs];
     KnobWindow planned[most_knobs] = {};
+    double positions[most_knobs] = {};
     for (std::size_t k = 0; k < size(); ++k) left[k] = ranges[k];
     bool plan = true;
-    for (const std::size_t k : order_) {
-      narrow(k, draws, left[k]);
-      check(k, left[k]);
+    for (std::size_t at = 0; at < size(); ++at) {
+      const std::size_t k = limited.limits == nullptr ? order_[at] : limited.knob(at);
       const bool choice = knobs_[k].kind == KnobKind::choice;
+      if (!limited.narrow(k, positions, left[k]) || !(choice || left[k].high - left[k].low >= narrowest))
+        throw_nothing_left(k, positions);
       if (plan || (choice && (left[k].allowed >> planned[k].category & 1u) == 0)) {
-        model_->windows(context, left, planned);
+        model_->windows(context, left, limited, planned);
         plan = false;
       }
-      draws[k].position = pick(k, left[k], planned[k]);
+      draws[k].position = positions[k] = pick(k, left[k], planned[k]);
       measure(k, left[k], planned[k], draws[k]);
-      draws[k].floor = floor(k, ranges[k], left[k], planned[k]);
+      draws[k].floor = floor(k, ranges[k], left[k], planned[k], limited.limits != nullptr);
       if (!choice) continue;
       const auto category = static_cast<std::uint32_t>(draws[k].position);
       plan = !planned[k].uniform && category != planned[k].category && draws[k].density > 0.0;
@@ -168,14 +205,15 @@ class KnobsPlayer : public BasePlayer {
   }
 
   // The floor holds for all draws of the other knobs: limits may leave other parts of the `whole` range than the one
-  // `left`, and other categories come with other windows, so that with choices only what explores anywhere is certain.
-  double floor(std::size_t k, const KnobRange& whole, const KnobRange& left, const KnobWindow& window) const {
+  // `left`, and other categories come with other windows, so that then only what explores anywhere is certain.
+  double floor(std::size_t k, const KnobRange& whole, const KnobRange& left, const KnobWindow& window,
+               bool is_limited) const {
     if (knobs_[k].kind == KnobKind::choice) return explored_categories(window) / __builtin_popcount(whole.allowed);
     const double length = whole.high - whole.low;
     double least = exploring_per_knob(nearby_, epsilon(), moving_).anywhere / length;
     if (window.uniform)
       least = ladder(left, window).floor() * ((left.high - left.low) / length);
-    else if (moving_ == size())
+    else if (moving_ == size() && !is_limited)
       least = ladder(whole, window).floor();
     return knobs_[k].kind == KnobKind::number ? least : least / knobs_[k].count;
   }

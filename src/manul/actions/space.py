@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, overload
 
@@ -21,6 +22,7 @@ from manul.actions.kinds.choice import Choice, O
 from manul.actions.kinds.knob import Knob, KnobRange
 from manul.actions.kinds.span import Span
 from manul.actions.kinds.stepped import Stepped
+from manul.actions.limits import DeclaredLimits, Limit
 from manul.errors import InputError, ParameterError
 from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
@@ -37,7 +39,9 @@ UNNAMED = ""
 
 @dataclass(frozen=True, init=False)
 class ActionSpace(Generic[A]):
-    """What an agent may choose: one knob without a name, or up to 16 named knobs.
+    """What an agent may choose: one knob without a name, or up to 16 named knobs and the limits between them.
+
+    Spaces with the same knobs are equal, whatever their limits.
 
     >>> space = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
     >>> space.action(space.positions({"price": 20, "template": "b"}))
@@ -48,17 +52,22 @@ class ActionSpace(Generic[A]):
     """
 
     knobs: tuple[tuple[str, Knob[Any]], ...]
+    limits: tuple[Limit, ...] = field(default=(), compare=False)
 
     @overload
     def __init__(self: ActionSpace[float], actions: Pair | Span | Stepped) -> None: ...
     @overload
     def __init__(self: ActionSpace[O], actions: Choice[O]) -> None: ...
     @overload
-    def __init__(self: ActionSpace[dict[str, Any]], actions: Mapping[str, KnobLike]) -> None: ...
+    def __init__(
+        self: ActionSpace[dict[str, Any]], actions: Mapping[str, KnobLike], limits: Iterable[str | Limit] | None = ()
+    ) -> None: ...
     @overload
-    def __init__(self, actions: ActionSpace[A] | Knob[A]) -> None: ...
-    def __init__(self, actions: Any) -> None:
+    def __init__(self, actions: ActionSpace[A] | Knob[A], limits: Iterable[str | Limit] | None = ()) -> None: ...
+    def __init__(self, actions: Any, limits: Iterable[str | Limit] | None = ()) -> None:
         object.__setattr__(self, "knobs", _knobs(actions))
+        given = limits or (actions.limits if isinstance(actions, ActionSpace) else ())
+        object.__setattr__(self, "limits", DeclaredLimits(self.knobs, given).limits if given else ())
         columns = sum(knob.core[1] if knob.is_option else 1 for _, knob in self.knobs)
         if columns > MOST_COLUMNS:
             raise ParameterError(
@@ -71,6 +80,22 @@ class ActionSpace(Generic[A]):
                 f"got {self.volume:g}. Use other units, such as thousands.",
                 "actions",
             )
+
+    def with_limits(self, limits: Iterable[str | Limit] | None) -> ActionSpace[A]:
+        """The same space with other limits.
+
+        >>> ActionSpace({"price": (10, 50), "discount": (0, 0.5)}).with_limits(["discount <= 1 - 9 / price"]).limits[0].most
+        '1 - 9 / price'
+        """
+        bare: ActionSpace[A] = copy(self)
+        object.__setattr__(bare, "limits", ())
+        bare.__dict__.pop("limited", None)
+        return ActionSpace(bare, limits)
+
+    @cached_property
+    def limited(self) -> DeclaredLimits | None:
+        """The limits as the core takes them."""
+        return DeclaredLimits(self.knobs, self.limits) if self.limits else None
 
     @cached_property
     def names(self) -> list[str]:

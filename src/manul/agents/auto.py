@@ -8,7 +8,7 @@ can be used off-policy.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -21,6 +21,7 @@ from manul.actions.kinds.choice import Choice, O
 from manul.actions.kinds.knob import Knob, mix_levels
 from manul.actions.kinds.span import Span
 from manul.actions.kinds.stepped import Stepped
+from manul.actions.limits import FunctionLimits, Limit, LimitsFunction
 from manul.actions.schedules import Epsilon, Fading
 from manul.actions.space import ActionSpace, KnobLike, Pair
 from manul.agents.agent_registry import register_agent
@@ -32,7 +33,7 @@ from manul.outcomes import AnyRange, Outcome
 from manul.utils import model_files
 from manul.utils.validation import Floats, are_within, check_bandwidth, check_number, check_shape
 
-Limits = Callable[[dict[str, Any]], Mapping[str, Any]] | tuple[()]
+Limits = Sequence[str | Limit] | LimitsFunction | None
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 
 
@@ -49,7 +50,7 @@ class Settings(TypedDict, total=False):
 
 @register_agent(
     "auto",
-    settings=("nearby",),
+    settings=("nearby", "limits"),
     examples=(
         lambda seed: Auto(seed=seed),
         lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
@@ -60,8 +61,9 @@ class Auto(BaseAgent[A]):
 
     `actions` are (low, high), `Stepped` or `Choice`, or several of them by name, which each decision sets together: they are
     drawn independently, so the density of an action is the product of the densities of its knobs; steps and options have
-    probabilities. `limits` between knobs is a function of the knobs that are set already, options first and then in order,
-    that returns ranges for others; it must depend on its argument only.
+    probabilities. `limits` between knobs are texts, such as "discount <= 1 - 9 / price" or "price >= 20 if template == 'bold'",
+    or a function of the knobs that are set already, options first and then in order, that returns ranges for others; an
+    agent with a function cannot be saved or copied.
 
     With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and starts
     again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`, the agent
@@ -132,14 +134,26 @@ class Auto(BaseAgent[A]):
         if fades:
             self.epsilon = "auto"
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
-        self.limits = limits or None
+        self.limits = limits
         self._check_settings(bandwidth)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits between the knobs."""
+        return self._limits.function if isinstance(self._limits, FunctionLimits) else self.space.limits or None
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        if limits and not self.space.is_named:
+            raise ParameterError("limits are between named knobs, as in actions={'price': (10, 50), ...}.", "limits")
+        function = FunctionLimits(self.space.knobs, limits) if callable(limits) else None
+        if limits != ():  # otherwise they are those of the space, if `actions` is one
+            self.space = self.space.with_limits(None if callable(limits) else limits)
+        self._limits = function or self.space.limited
 
     def _check_settings(self, bandwidth: float | None) -> None:
         """Check the settings that depend on the space."""
         self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)
-        if self.limits is not None:
-            raise ParameterError("limits are between several knobs: name them, as in actions={...}.", "limits")
 
     # Otherwise it would be that of `__new__`.
     __signature__ = inspect.Signature(list(inspect.signature(__init__, eval_str=True).parameters.values())[1:])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from functools import cached_property
 from typing import Any, Self, cast
@@ -17,13 +17,16 @@ from manul import _core
 from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.joint import JointDistribution, branch
+from manul.actions.limited_distribution import LimitedDistribution
+from manul.actions.limits import FunctionLimits, field_values
 from manul.actions.schedules import Fading
 from manul.actions.space import ActionSpace
 from manul.agents.auto import FEATURES, Auto
 from manul.agents.critic_report import Report, critic_report, loss_unit
-from manul.agents.knob_limits import KnobLimits, Narrow
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player_host import COUNTERS
+from manul.contexts import conversion
+from manul.contexts.batches import NamedBatch
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
 from manul.outcomes import Outcome
@@ -54,8 +57,6 @@ class AutoKnobs(Auto[A]):
             )
         self.bandwidth = None
         self.nearby: float = NEARBY if self.nearby is None else self.nearby
-        if self.limits is not None and not callable(self.limits):
-            raise ParameterError(f"limits must be a function of the knobs that are set, got {self.limits!r}.", "limits")
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Set all knobs; `within` maps knobs to narrower ranges, or to the options that are allowed."""
@@ -67,15 +68,16 @@ class AutoKnobs(Auto[A]):
     def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
         lows, highs = self.space.ranges(within)
-        limits = self._limits(lows, highs)
+        limits, fields = self._limited(context)
         draw: Any = NotImplemented
-        if self._native is not None:
-            with suppress(_core.Rejected):  # the slow path raises the error with its reason
-                draw = self._native.decide(context, lows, highs, number, limits)
-        if draw is NotImplemented:
-            player, features = self.player_and_context(context)
-            with self.explain_rejection():
-                draw = player.decide(features, lows, highs, number, limits)
+        with self._explain_limits():
+            if self._native is not None:
+                with suppress(_core.Rejected):  # the slow path raises the error with its reason
+                    draw = self._native.decide(context, lows, highs, number, limits, fields)
+            if draw is NotImplemented:
+                player, features = self.player_and_context(context)
+                with self.explain_rejection():
+                    draw = player.decide(features, lows, highs, number, limits, fields)
         positions, densities, floor = draw
         return self._decision(positions, densities, floor, within)
 
@@ -112,14 +114,9 @@ class AutoKnobs(Auto[A]):
         lows, highs = self.space.boxes(within, len(batch))
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
-            if self.limits is None:
-                player.decide_many(rows, lows, highs, keys, positions, densities, floors)
-            else:
-                for row in range(len(batch)):
-                    limits = self._limits(lows[row], highs[row])
-                    drawn = player.decide(batch[row], lows[row], highs[row], int(keys[row]), limits)
-                    positions[row], densities[row], floors[row] = drawn
+        limited = self._limited_rows(batch)
+        with self._explain_limits(), self.player_and_contexts(batch) as (player, rows):
+            player.decide_many(rows, lows, highs, keys, positions, densities, floors, *limited)
         return self._decisions(positions, densities, floors, within)
 
     def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> Decisions[A]:
@@ -188,13 +185,9 @@ class AutoKnobs(Auto[A]):
         positions = self.space.rows(actions, len(batch))
         lows, highs = self.space.boxes(within, len(batch))
         densities = np.zeros(lows.shape)
+        limited = self._limited_rows(batch)
         with self.player_and_contexts(batch) as (player, rows):
-            if self.limits is None:
-                player.densities_many(rows, lows, highs, positions, densities)
-            else:
-                for row in range(len(batch)):
-                    limits = self._limits(lows[row], highs[row])
-                    densities[row] = player.densities(batch[row], lows[row], highs[row], positions[row], limits)[1]
+            player.densities_many(rows, lows, highs, positions, densities, *limited)
         joint: Floats = (densities / self.space.units(positions)).prod(axis=1)
         return joint
 
@@ -218,21 +211,15 @@ class AutoKnobs(Auto[A]):
         {'price': 30.0, 'discount': 0.15}
         """
         lows, highs = self.space.ranges(within)
+        limits, fields = self._limited(context)
         player, features = self.player_and_context(context)
-        with self.explain_rejection():
-            windows = player.windows(features, lows, highs)
-            limits = self._limits(lows, highs)
-        centres = [centre for centre, _ in windows]
-        if limits is None or self.limits is None:
-            return cast(A, self.space.action(centres))
-        return cast(A, self.space.action(KnobLimits(self.space, self.limits).move_inside(centres, limits)))
+        with self._explain_limits(), self.explain_rejection():
+            return cast(A, self.space.action(player.best(features, lows, highs, limits, fields)))
 
     def distribution(self, context: Context, within: Narrowing | None = None) -> JointDistribution:
-        """The distribution that `decide` draws from; an agent with limits has none, only `densities_many`."""
-        if self.limits is not None:
-            raise InputError(
-                "With limits, knobs depend on each other: use densities_many instead of distribution.", "limits"
-            )
+        """The distribution that `decide` draws from; with limits, it is a view of the agent until that learns."""
+        if self._limits is not None:
+            return self._limited_distribution(context, within)
         lows, highs = self.space.ranges(within)
         player, features = self.player_and_context(context)
         choices = [index for index, (_, knob) in enumerate(self.space.knobs) if knob.is_option]
@@ -250,6 +237,26 @@ class AutoKnobs(Auto[A]):
                 parts, chance = player.distributions(features, lows, highs, positions)
             branches.append(branch(self.space, dict(zip(choices, combination, strict=True)), chance, parts))
         return JointDistribution(self.space, tuple(branches))
+
+    def _limited_distribution(self, context: Context, within: Narrowing | None) -> LimitedDistribution:
+        self.decide_again(0, context, within)  # what limits leave nothing of has no distribution
+        player: Any = self.player
+        learned = player.learned
+
+        def check() -> None:
+            if self.player is not player or self.player.learned != learned:
+                raise InputError("The agent has learned since this distribution was made. Ask for it again.", "agent")
+
+        def density(action: Any) -> float:
+            check()
+            return float(self.densities_many([context], [action], [within])[0])
+
+        def draws(numbers: npt.NDArray[np.uint64]) -> dict[str, npt.NDArray[Any]]:
+            check()
+            drawn = self.decide_many_again(numbers, [context] * len(numbers), [within] * len(numbers))
+            return dict(self.space.wrap(drawn.actions))
+
+        return LimitedDistribution(self.space, (), density_of=density, draws_of=draws)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range.
@@ -298,21 +305,42 @@ class AutoKnobs(Auto[A]):
         reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")
         self.outcome.check(losses)
 
-    def _limits(self, lows: Floats, highs: Floats) -> Narrow | None:
-        return None if self.limits is None else KnobLimits(self.space, self.limits).within(lows, highs)
+    def _limited(self, context: Any) -> tuple[_core.KnobLimits | None, Floats | None]:
+        """The limits of one decision, and the numbers of the context that they need."""
+        limits = self._limits
+        if limits is None or not limits.fields:
+            return None if limits is None else limits.core, None
+        named = conversion.to_dict(context) if conversion.is_named(context) else None
+        return limits.core, field_values(limits, named)
+
+    def _limited_rows(self, batch: conversion.Row | NamedBatch) -> tuple[_core.KnobLimits | None, Floats | None]:
+        limits = self._limits
+        if limits is None or not limits.fields:
+            return self._limited(None)
+        values = [field_values(limits, row) for row in _rows_with(batch, limits.fields)]
+        return limits.core, np.array(values, dtype=np.float64).reshape(len(batch), len(limits.fields))
+
+    @contextmanager
+    def _explain_limits(self) -> Iterator[None]:
+        try:
+            yield
+        except _core.NothingLeft as nothing:
+            assert self._limits is not None
+            raise self._limits.explain(nothing) from None
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor, except for `limits`."""
-        own = {"actions": self.actions, "epsilon": self.epsilon, "nearby": self.nearby}
+        """The arguments of the constructor, except for limits that are a function."""
+        limits = {"limits": list(map(str, self.space.limits))} if self.space.limits else {}
+        own = {"actions": self.actions, **limits, "epsilon": self.epsilon, "nearby": self.nearby}
         return {**own, **self.outcome.arguments, "seed": self.seed}
 
     def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent; one with limits has none, because they are a function."""
-        if self.limits is not None:
+        """The contents of a file with the agent; one whose limits are a function has none."""
+        if isinstance(self._limits, FunctionLimits):
             raise ParameterError(
-                "An agent with limits cannot be saved, copied or served, because a function is not saved and the copy would "
-                "break the limits. Set agent.limits = None to save it, and set the limits again after loading.",
+                "An agent whose limits are a function cannot be saved, copied or served, because the copy would break them. "
+                "Write the limits as texts, such as limits=['discount <= 1 - 9 / price'].",
                 "limits",
             )
         settings = {**self.parameters, "actions": self.space.describe(), "epsilon": schedules.describe(self.epsilon)}
@@ -340,3 +368,12 @@ class AutoKnobs(Auto[A]):
 
     def __repr__(self) -> str:
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
+
+
+def _rows_with(batch: conversion.Row | NamedBatch, names: Sequence[str]) -> Iterator[Mapping[str, Any] | None]:
+    """The rows of a batch, of tables only the columns with these names; None for rows of numbers."""
+    columns = batch.contexts if isinstance(batch, NamedBatch) else None
+    if isinstance(columns, dict):
+        columns = {name: columns[name] for name in names if name in columns}
+        return ({name: values[row] for name, values in columns.items()} for row in range(len(batch)))
+    return (batch[row] if isinstance(batch, NamedBatch) else None for row in range(len(batch)))

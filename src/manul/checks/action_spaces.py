@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,8 +12,8 @@ from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import Knob
+from manul.actions.limits import DeclaredLimits, what_is_left
 from manul.actions.space import UNNAMED, ActionSpace
-from manul.errors import ParameterError
 
 Floats = npt.NDArray[np.float64]
 _POINTS = 200  # actions at which a density with several knobs is checked
@@ -61,13 +61,6 @@ def space_of(agent: Any) -> CheckedSpace:
     """
     space: ActionSpace[Any] = agent.space
     return OneKnob(space.ends) if space.is_number else AnySpace(space)
-
-
-def check_no_limits(agent: object) -> None:
-    """Refuse an agent with limits, which are not saved and without which it has no distribution."""
-    inside = getattr(agent, "agent", agent)
-    if getattr(inside, "limits", None) is not None:
-        raise ParameterError("check_agent takes agents without limits. Check the agent without them.", "limits")
 
 
 class OneKnob:
@@ -147,11 +140,13 @@ class AnySpace:
     def check_inverse_densities(self, decisions: Decisions) -> None:
         """Check the mean of each knob, whose tails are lighter than that of the product, and that the product is joint."""
         by_knob = decisions.densities_by_knob
+        left = what_is_left(self.space, decisions.actions)
+        assert left.inside.all(), "an action must be inside the limits"
         if by_knob is None:
-            _check_mean(1 / decisions.densities, self.space.volume, "density")
+            _check_mean(1 / (decisions.densities * np.prod([*left.lengths.values()], axis=0)), 1.0, "density")
             return
-        for name, knob in self.space.knobs:
-            _check_mean(1 / by_knob[name], knob.volume, f"density of {name}")
+        for name in self.space.names:
+            _check_mean(1 / (by_knob[name] * left.lengths[name]), 1.0, f"density of {name}")
         product = np.prod(list(by_knob.values()), axis=0)
         same = np.allclose(decisions.densities, product, rtol=1e-9, atol=0)
         assert same, "the joint density must be the product of the densities of the knobs"
@@ -194,15 +189,12 @@ class AnySpace:
         return [(0.0, 1.0), {"no such knob": (0.0, 1.0)}, *({name: nothing} for name, nothing in empty.items())]
 
     def _actions(self, within: Any) -> Iterator[Any]:
-        ranges = {} if within is None else self.space.wrap_within(within)
-        rng = np.random.default_rng(0)
-        for shares in rng.random((_POINTS, len(self.space.knobs))):
-            yield self.space.unwrap(
-                {
-                    name: _value(knob, share, ranges.get(name))
-                    for (name, knob), share in zip(self.space.knobs, shares.tolist(), strict=True)
-                }
-            )
+        """Actions inside the ranges and the limits."""
+        shares = np.random.default_rng(0).random((_POINTS, len(self.space.knobs)))
+        lows, highs = (np.tile(ends, (_POINTS, 1)) for ends in self.space.ranges(within))
+        limits = self.space.limited or DeclaredLimits(self.space.knobs, ())
+        limits.core.place(lows, highs, shares)
+        yield from map(self.space.action, shares)
 
 
 def _beyond(knob: Knob) -> Any:
@@ -215,14 +207,6 @@ def _upper_part(knob: Knob) -> Any:
         return knob.sweep(0)[1:]
     values = knob.sweep(10**6 if knob.is_discrete else 11)
     return values[1], values[-1]
-
-
-def _value(knob: Knob, share: float, within: Any) -> Any:
-    if knob.is_option:
-        options: Sequence[Any] = knob.sweep(0) if within is None else within
-        return options[int(share * len(options))]
-    low, high = knob.narrow(within, "knob")
-    return knob.value(low + share * (high - low))
 
 
 def _check_mean(values: Floats, expected: float, what: str) -> None:

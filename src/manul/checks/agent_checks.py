@@ -13,7 +13,7 @@ import numpy.typing as npt
 from manul.actions.decision import Decision, Decisions, Within
 from manul.agents.critic_report import loss_unit
 from manul.agents.mapped import SaveableAgent
-from manul.checks.action_spaces import check_no_limits, space_of
+from manul.checks.action_spaces import space_of
 from manul.contexts.schema import Context
 from manul.errors import InputError
 from manul.outcomes import outcome_of
@@ -41,7 +41,7 @@ def check_agent(make: Make) -> None:
     >>> import manul
     >>> check_agent(lambda seed: manul.Cats(leaves=8, bandwidth=1/8, seed=seed))
     """
-    check_no_limits(make(0))
+    model_files.contents(make(0))  # an agent that cannot be saved says so at once
     for check in CHECKS:
         check(make)
 

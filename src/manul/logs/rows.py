@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
+from manul.actions.limits import Left, what_is_left
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import MOST_MEMBERS
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
@@ -132,6 +133,8 @@ class Rows:
         if self.space.is_number:
             lows, highs = self.ends()
             return {self.space.names[0]: highs - lows}
+        if self.left is not None:
+            return self.left.lengths
         columns = {
             name: knob.units(self.actions[name]) if knob.is_bent else np.full(len(self), knob.volume)
             for name, knob in self.space.knobs
@@ -141,6 +144,15 @@ class Rows:
             for (name, knob), low, high in ranges if within is not None else ():
                 columns[name][row] = (high - low) * columns[name][row] if knob.is_bent else knob.size((low, high))
         return columns
+
+    @cached_property
+    def left(self) -> Left | None:
+        """What the limits between knobs leave in each row; None if there are none."""
+        if self.space.limited is None:
+            return None
+        contexts = self.to_dicts() if self.fields is not None else [None] * len(self)
+        within = None if self.knob_ranges is None else [*self.knob_ranges]
+        return what_is_left(self.space, self.actions, within, contexts)
 
     @cached_property
     def relative(self) -> tuple[Floats, Floats]:
@@ -169,7 +181,9 @@ class Rows:
                 continue
             given["space"] = ActionSpace(knob)
             given["floors"] = None if floors is None else floors / lengths
-            if self.knob_ranges is not None:
+            if self.left is not None:
+                given |= dict(zip(("lows", "highs"), self.left.ends[name], strict=True))
+            elif self.knob_ranges is not None:
                 withins = ({} if within is None else self.space.wrap_within(within) for within in self.knob_ranges)
                 ends = [within.get(name, given["space"].ends) for within in withins]
                 given |= dict(zip(("lows", "highs"), np.array(ends, dtype=np.float64).T, strict=True))

@@ -72,7 +72,7 @@ def centres_of(action: Function, contexts: Any, lows: Floats, highs: Floats) -> 
 class SmoothedKnobs:
     """A function from context to an action that is no number: uniform within a bandwidth of each range; steps and options are exact.
 
-    `bandwidth` maps knobs to half-widths, in units of their values. Knobs that the function leaves out are as the logged
+    `bandwidth` maps knobs to half-widths, in units of their values. ActionSpace that the function leaves out are as the logged
     policy sets them, so that only the weights of the others count.
     """
 

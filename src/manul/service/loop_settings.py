@@ -11,15 +11,18 @@ import msgspec
 from msgspec import Meta
 
 from manul.actions import schedules
+from manul.actions.limits import MOST_LIMITS
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.outcomes import Combination, Outcome, Wait
 from manul.service.wire import Actions, Fading, LossRange, Name, Request, Share
+from manul.utils.formulas import MOST_CHARACTERS
 
 # Settings with bounds that the types of the constructors do not express.
 BOUNDED: dict[str, Any] = {
     "bandwidth": Annotated[float, Meta(gt=0)],
     "half_life": Annotated[float, Meta(ge=1)] | None,
     "leaves": Annotated[int, Meta(ge=2, le=2**16)],
+    "limits": Annotated[list[Annotated[str, Meta(max_length=MOST_CHARACTERS)]], Meta(max_length=MOST_LIMITS)] | None,
     "nearby": Annotated[float, Meta(ge=0, lt=1)] | None,
     "seed": Annotated[int, Meta(ge=0, le=2**63 - 1)],
 }

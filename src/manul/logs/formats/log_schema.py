@@ -9,8 +9,8 @@ way, `estimated_density` instead of `density` says that the densities were estim
 struct of the lists `index` and `value`), or all other columns, each of the type of its field (`contexts.schema`).
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features. In
 format 1, fields of contexts were numbers or texts only, and the metadata says which had been dates, flags or lists.
-If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs; `density_by_knob`, a struct
-of their densities, and `within`, narrower ranges as JSON text, are optional. They have no `low` and `high`.
+If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs and `limits`;
+`density_by_knob`, a struct of their densities, and `within`, narrower ranges as JSON text, are optional. They have no `low` and `high`.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ class Metadata:
         values = {name: value for name, value in vars(self).items() if name in _FIELDS and (name not in FLAGS or value)}
         if self.knobs is not None:
             values["knobs"] = self.knobs.describe()
+            values |= {"limits": list(map(str, self.knobs.limits))} if self.knobs.limits else {}
         return json.dumps({"format": VERSION, **values}, sort_keys=True).encode()
 
     @staticmethod
@@ -150,7 +151,8 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
         values["converted"] = dict(values.pop("changes")["converted"])
     lists: dict[str, Any] = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     if "knobs" in values:
-        lists["knobs"] = ActionSpace.from_description(values["knobs"])
+        lists["knobs"] = ActionSpace.from_description(values["knobs"]).with_limits(lists.pop("limits", None))
+        values.pop("limits", None)
     metadata = Metadata(**(values | lists))
     if not isinstance(metadata.knobs, ActionSpace | None):
         raise TypeError
@@ -337,6 +339,8 @@ def require_same(schema: pa.Schema, other: pa.Schema) -> None:
     require_same_outcomes(ours, theirs)
     if ours.knobs != theirs.knobs:
         raise InputError("logs must all have the same knobs, in the same order.", "logs")
+    if ours.knobs is not None and theirs.knobs is not None and ours.knobs.limits != theirs.knobs.limits:
+        raise InputError("logs must all have the same limits between their knobs.", "logs")
     if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
         raise InputError(f"logs must have the same columns, got {describe(schema)} and {describe(other)}.", "logs")
 

@@ -79,7 +79,7 @@ def doctor(
     doubts, covered = PolicyObjections(policy), Coverage(sample.space)
     weights = None if policy is None else PolicyWeights(PolicyOnLog(policy))
     for rows in sample.pieces(progress=progress, seen=book.add):
-        good = outside.add(rows)
+        good = covered.inside(outside.add(rows))
         covered.add(good)
         latest.add(good)
         explored.add(good)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from manul.actions.decision import Within
 from manul.actions.space import ActionSpace
+from manul.errors import InputError
 from manul.logs.rows import UNIT, Rows
 from manul.offpolicy.diagnosis.leaks import LEAKED, Leaks
 from manul.offpolicy.diagnosis.policy_weights import EffectiveSize, MeanTest
@@ -51,7 +53,7 @@ class Coverage:
         self.numeric = [name for name, knob in kinds.items() if not knob.is_discrete]
         self.supports, self.columns = {name: Support() for name in kinds}, {name: Leaks() for name in kinds}
         self.whole, self.largest, self.by_knob, self.floors = MeanTest(), 1.0, True, True
-        self.products, self.probabilities = _Count(), _Count()
+        self.products, self.probabilities, self.outside, self.untested = _Count(), _Count(), _Count(), ""
 
     @property
     def several(self) -> bool:
@@ -63,7 +65,7 @@ class Coverage:
         return any(self.several or self.supports[name].continuous for name in self.numeric)
 
     def add(self, rows: Rows) -> None:
-        """Add a piece of rows with valid actions and densities."""
+        """Add a piece of rows with valid actions and densities, inside the limits."""
         if not len(rows):
             return
         if self.several:
@@ -81,9 +83,25 @@ class Coverage:
             self.supports[name].add(one)
             self.columns[name].add(one, continuous=name in self.numeric and self.supports[name].continuous)
 
+    def inside(self, rows: Rows) -> Rows:
+        """The rows inside the limits; without the context fields that limits need, only the ranges count."""
+        try:
+            inside = None if rows.left is None else rows.left.inside
+        except InputError as error:
+            self.untested = str(error)
+            return replace(rows, space=rows.space.with_limits(()))
+        if inside is None or inside.all():
+            return rows
+        self.outside.add(rows, ~inside)
+        return rows.select(inside)
+
     def findings(self) -> list[Symptom]:
         """What is wrong with the densities, of all knobs and of each, or with the ranges."""
-        symptoms = [*self.products.symptom(_PRODUCT), *self.probabilities.symptom(_PROBABILITY)]
+        counts = ((self.products, _PRODUCT), (self.probabilities, _PROBABILITY), (self.outside, _OUTSIDE))
+        symptoms = [symptom for count, words in counts for symptom in count.symptom(words)]
+        if self.untested:
+            text = f"{self.untested} Densities were compared with the whole ranges."
+            symptoms.append(("warning", "limits not tested", text))
         for name, support in self.supports.items() if self.by_knob else ():
             for symptom in support.findings(self.spans[name]):
                 if not self.several or self.floors or symptom[1] == "wrong densities":
@@ -124,6 +142,11 @@ class Coverage:
         return "warning" if uncovered else severity, title, stated + (_LIMITS if uncovered else "")
 
 
+_OUTSIDE = (
+    "broken limits",
+    "the action breaks the limits of the log",
+    "Log the decisions of each set of limits into a log of their own.",
+)
 _PRODUCT = (
     "densities do not multiply",
     "the densities of the knobs do not multiply to the joint density",

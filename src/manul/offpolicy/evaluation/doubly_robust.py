@@ -112,4 +112,6 @@ def _settings(policy: PolicyOnLog, sample: Sample) -> CriticSettings:
         if len(batch) and number:
             low, high = min(low, float(batch.actions.min())), max(high, float(batch.actions.max()))
     check_has_rows(total)
-    return CriticSettings(total, ActionSpace((low, high)) if number else sample.space, sample.scale, seed=0)
+    return CriticSettings(
+        total, ActionSpace((low, high)) if number else sample.space.with_limits(()), sample.scale, seed=0
+    )

@@ -83,6 +83,9 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
         expected, actual = map(_range_text, values)
         if actual != expected:
             raise Invalid(f"The loop has {name} {expected}, but the model has {actual}.", "model")
+    given, own = (_limits_text(space) for space in (LoopSpace.of(settings), agent.space))
+    if own != given:
+        raise Invalid(f"The loop has the limits {given}, but the model has {own}.", "model")
     if context is not None:
         try:
             drawn = agent.decide_again(0, context)
@@ -91,6 +94,10 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
         if not (np.isfinite(agent.space.positions(drawn.action)).all() and 0 < drawn.density < np.inf):
             raise Invalid("The model gives actions or densities that are not finite.", "model")
     return agent
+
+
+def _limits_text(space: ActionSpace) -> str:
+    return "; ".join(map(str, space.limits)) or "none"
 
 
 def _range_text(span: Any) -> str:

@@ -14,7 +14,7 @@ from manul.actions.kinds.knob import Knob
 from manul.actions.space import ActionSpace
 from manul.errors import ManulError
 from manul.service.errors import Invalid
-from manul.service.loop_settings import NewLoop
+from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.store.blocks import DecisionRow
 from manul.utils.validation import AS_DECIDED, USABLE, Floats, reject, usable_densities
 
@@ -30,9 +30,10 @@ class LoopSpace(ActionSpace[Any]):
     def of(cls, settings: NewLoop) -> LoopSpace:
         """The space of a loop with these settings."""
         try:
-            return cls(ActionSpace.from_description(msgspec.to_builtins(settings.actions)))
+            space = ActionSpace.from_description(msgspec.to_builtins(settings.actions))
+            return cls(space, agent_settings(settings).get("limits"))
         except ManulError as error:
-            raise Invalid(str(error), "actions") from None
+            raise Invalid(str(error), "agent" if error.field == "limits" else "actions") from None
 
     @property
     def titled(self) -> Sequence[tuple[str, Knob[Any]]]:

@@ -24,8 +24,9 @@ def marginals(loop: Loop, context: Any) -> list[Floats]:
     """The distribution of each knob over its cells; empty arrays if there are too many combinations of options."""
     if math.prod(knob.cell_count for _, knob in loop.space.knobs if knob.is_option) > MOST_COMBINATIONS:
         return [np.empty(0) for _ in loop.space.knobs]
-    distribution = loop.model.distribution(context)
-    return [knob.cell_densities(distribution.marginal(name)) for name, knob in loop.space.knobs]
+    with loop.model.hold() as model:  # with limits, the distribution is a view of the agent
+        distribution = model.agent.distribution(context)
+        return [knob.cell_densities(distribution.marginal(name)) for name, knob in loop.space.knobs]
 
 
 def marginals_now(loop: Loop, contexts: Sequence[Any]) -> list[list[float]]:
