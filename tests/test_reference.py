@@ -2,18 +2,54 @@
 
 import html
 import importlib.util
+import inspect
 import re
 from pathlib import Path
 
 import griffe
 import pytest
 
+import manul
 from tests.service.browser import browsing, missing
 
 DOCS = Path(__file__).parent.parent / "docs"
 SETTINGS = (DOCS.parent / "mkdocs.yml").read_text()
 HIDDEN = re.compile("|".join(re.findall(r'- "!(.*)"', SETTINGS)))
 ENTRIES = re.findall(r"^::: (\S+)", (DOCS / "reference/python.md").read_text(), re.MULTILINE)
+
+
+PUBLIC = {f"manul.{name}": getattr(manul, name) for name in manul.__all__ if not inspect.ismodule(getattr(manul, name))}
+PUBLIC |= {f"manul.register.{name}": getattr(manul.register, name) for name in manul.register.__all__}
+
+
+def with_methods(path, value):
+    """A function, or a class and its public methods, by path."""
+    yield path, value
+    for name in dir(value) if inspect.isclass(value) else ():
+        method = getattr(value, name)
+        if not name.startswith("_") and (inspect.isfunction(method) or inspect.ismethod(method)):
+            yield f"{path}.{name}", method
+
+
+def is_explained(name, docstring):
+    """Whether the prose of a docstring, not only an example, has a parameter in backticks."""
+    return re.search(rf"`{name}\b", re.sub(r"(?ms)^>>>.*?(^$|\Z)", "", docstring)) is not None
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_help_explains_every_parameter(path):
+    for name, value in with_methods(path, PUBLIC[path]):
+        docstring = inspect.getdoc(value)
+        assert docstring, name
+        parameters = [each for each in inspect.signature(value).parameters if each not in ("self", "args", "kwargs")]
+        assert [each for each in parameters if not each.startswith("_") and not is_explained(each, docstring)] == [], (
+            name
+        )
+
+
+def test_an_example_alone_does_not_explain_a_parameter():
+    assert is_explained("rows", "Read `rows`.\n\n>>> read(rows=3)\n4 rows")
+    assert not is_explained("rows", "Read.\n\n>>> read(`rows`)\n4 `rows`\n\nThat is all.")
 
 
 def fenced():

@@ -115,21 +115,22 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         return COUNTERS if fades else super()._counters(player)
 
     def narrow(self, within: Any) -> Within:
-        """The range of one decision; raises InputError if the agent has no action in it."""
+        """The range of one decision, `within` or the whole; raises InputError if the agent has no action in it."""
         return self._range.narrow(within, self.narrowest_bandwidth)
 
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         return explore(smooth(centre, bandwidth, within), self.current_epsilon, within)
 
     def distribution(self, context: Context, within: Narrowing | None = None) -> Any:
-        """The distribution that `decide` draws from in a context; `within` narrows the range of actions."""
+        """The distribution that `decide` draws from in a `context`; `within` narrows the range of actions."""
         ends = self.narrow(within)
         return self._explore(*self._window(context, ends), ends)
 
     def best(self, context: Context, within: Narrowing | None = None) -> A:
         """The greedy action, the centre of the window that `decide` draws from with probability 1 - epsilon.
 
-        It has no density, so there is nothing to learn or to log.
+        The `context` and `within` are as in `decide`. The action has no density, so there is nothing to learn or to
+        log.
 
         >>> import manul
         >>> manul.Auto(actions=(0.0, 32.0)).best([0.3, 1.2])
@@ -144,7 +145,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             return window
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw an action for a context, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
+        """Draw an action for a `context`, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
         low, high = self.actions if within is None else self.narrow(within)
         native = self._native
         try:
@@ -165,7 +166,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
     def learn(
         self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
-        """Learn from the `loss` of a `decision` in its context, or from its `reward` if the agent was made with rewards."""
+        """Learn from the `loss` of a `decision` in its `context`, or from its `reward` if the agent was made with rewards."""
         if not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
             loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
@@ -195,7 +196,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         self.warn_of_late_fields([features], stacklevel=2)
 
     def decide_many(self, contexts: Contexts, within: Any = None) -> Decisions[A]:
-        """Draw an action for each row; `within` has one (low, high) per row."""
+        """Draw an action for each of the `contexts`, rows, mappings or a data frame; `within` has one (low, high) per row."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
@@ -207,7 +208,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         return decisions
 
     def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
+        """Draw the decision with this `number`, any below 2^64, for a `context` and `within` as in `decide`, without counting it."""
         low, high = self.actions if within is None else self.narrow(within)
         native = self._native
         try:
@@ -222,7 +223,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         return Decision(action, density, within, floor)
 
     def decide_many_again(self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None) -> Decisions[A]:
-        """Draw the decision with each row's number without counting them as new decisions."""
+        """Draw the decisions with these `numbers`, for `contexts` and `within` as in `decide_many`, without counting them."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = self._ends(within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
@@ -249,7 +250,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             player.decisions = decisions
 
     def densities_many(self, contexts: Contexts, actions: Any, within: Any = None) -> Floats:
-        """The density of each row's action, which any policy may have drawn."""
+        """The density of each row's action; any policy may have drawn the `actions`. `contexts` and `within` are as in `decide_many`."""
         batch, points = self.batch(contexts), _numbers(actions)
         check_shape("actions", points, len(batch))
         lows, highs = self._ends(within, len(batch))
@@ -261,7 +262,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             return densities
 
     def largest_densities_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Floats:
-        """The largest density of any action of each row."""
+        """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
         with self.player_and_contexts(batch) as (player, rows):
@@ -272,7 +273,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             return densities
 
     def moments_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row."""
+        """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
         with self.player_and_contexts(batch) as (player, rows):
@@ -290,7 +291,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         *,
         rewards: npt.ArrayLike | None = None,
     ) -> None:
-        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
+        """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none."""
         loss_values = self.outcome.read_many(losses, rewards)
         _check_one_knob(decisions)
         batch = self.batch(contexts)
@@ -317,7 +318,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
-        """The agent that was saved with these parameters and arrays."""
+        """The agent that was saved with these `parameters` and `arrays`."""
         width, names = parameters.pop("width"), parameters.pop("names")
         settings = {**parameters, "epsilon": schedules.from_description(parameters["epsilon"])}
         if "outcome" in settings:
@@ -359,7 +360,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
     def check_outcomes(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
-        """Raise InputError if an action, density or loss is invalid."""
+        """Raise InputError if one of the `actions`, from `lows` to `highs`, `densities` or `losses` is invalid."""
         check_taken(actions, densities, lows, highs)
         self.outcome.check(losses)
 
