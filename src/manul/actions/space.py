@@ -386,16 +386,12 @@ def several_knobs(policy: object) -> ActionSpace[Any] | None:
     return space if isinstance(space, ActionSpace) and not space.is_number else None
 
 
-def check_one_knob(policy: object, purpose: str) -> None:
-    """Reject a policy with other actions than numbers in a range.
-
-    >>> check_one_knob("any policy", "evaluate")
-    """
-    space = several_knobs(policy)
-    if space is not None:
-        raise ParameterError(
-            f"{purpose} takes policies with one knob, but this one sets {', '.join(space.titles)}.", "policy"
-        )
+def numbers_only(space: ActionSpace[Any], purpose: str) -> ParameterError:
+    """The error of what takes only numbers in a range."""
+    given = f"the knobs {', '.join(space.names)}" if space.is_named else repr(space.actions)
+    return ParameterError(
+        f"{purpose} is for actions (low, high), not for {given}. Use best or distribution.", "actions"
+    )
 
 
 def _knobs(actions: Any) -> tuple[tuple[str, Knob[Any]], ...]:

@@ -215,8 +215,8 @@ class Auto(BaseAgent[A]):
         >>> Auto(actions=(0.0, 32.0)).centres_many([[0.5]], 16.0)
         array([16.])
         """
-        batch, width = self.batch(contexts), check_bandwidth(bandwidth, self._range)
-        lows, highs = self._ends(within, len(batch))
+        batch = self.batch(contexts)
+        (lows, highs), width = self._ends(within, len(batch)), check_bandwidth(bandwidth, self._range)
         centres = np.empty(len(batch))
         with self.player_and_contexts(batch) as (player, rows):
             cast(_core.AutoPlayer, player).centres_many(rows, lows, highs, width, centres)

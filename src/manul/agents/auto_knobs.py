@@ -20,7 +20,7 @@ from manul.actions.joint import JointDistribution, branch
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
 from manul.actions.schedules import Fading
-from manul.actions.space import ActionSpace
+from manul.actions.space import ActionSpace, numbers_only
 from manul.agents.auto import FEATURES, Auto
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
@@ -215,6 +215,9 @@ class AutoKnobs(Auto[A]):
         player, features = self.player_and_context(context)
         with self._explain_limits(), self.explain_rejection():
             return cast(A, self.space.action(player.best(features, lows, highs, limits, fields)))
+
+    def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:  # noqa: ARG002
+        raise numbers_only(self.space, "This method")
 
     def distribution(self, context: Context, within: Narrowing | None = None) -> JointDistribution:
         """The distribution that `decide` draws from; with limits, it is a view of the agent until that learns."""
