@@ -12,6 +12,7 @@ from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import Knob
+from manul.actions.kinds.span import Span
 from manul.actions.limits import DeclaredLimits, what_is_left
 from manul.actions.space import UNNAMED, ActionSpace
 
@@ -192,7 +193,9 @@ class AnySpace:
         """Actions inside the ranges and the limits."""
         shares = np.random.default_rng(0).random((_POINTS, len(self.space.knobs)))
         lows, highs = (np.tile(ends, (_POINTS, 1)) for ends in self.space.ranges(within))
-        limits = self.space.limited or DeclaredLimits(self.space.knobs, ())
+        # Without limits only positions matter, so a bent scale may stand for [0, 1].
+        plain = tuple((name, Span(0.0, 1.0) if isinstance(knob, Span) else knob) for name, knob in self.space.knobs)
+        limits = self.space.limited or DeclaredLimits(plain, ())
         limits.core.place(lows, highs, shares)
         yield from map(self.space.action, shares)
 
