@@ -22,13 +22,12 @@ PUBLIC = {f"manul.{name}": getattr(manul, name) for name in manul.__all__ if not
 PUBLIC |= {f"manul.register.{name}": getattr(manul.register, name) for name in manul.register.__all__}
 
 
-def with_methods(path, value):
-    """A function, or a class and its public methods, by path."""
-    yield path, value
-    for name in dir(value) if inspect.isclass(value) else ():
+def methods(value):
+    """The public methods of a class or an object."""
+    for name in dir(value):
         method = getattr(value, name)
         if not name.startswith("_") and (inspect.isfunction(method) or inspect.ismethod(method)):
-            yield f"{path}.{name}", method
+            yield method
 
 
 def is_explained(name, docstring):
@@ -36,15 +35,24 @@ def is_explained(name, docstring):
     return re.search(rf"`{name}\b", re.sub(r"(?ms)^>>>.*?(^$|\Z)", "", docstring)) is not None
 
 
+def unexplained(value):
+    """The parameters that a docstring does not explain."""
+    names = [name for name in inspect.signature(value).parameters if name not in ("self", "args", "kwargs")]
+    docstring = inspect.getdoc(value) or ""
+    return [name for name in names if not name.startswith("_") and not is_explained(name, docstring)]
+
+
 @pytest.mark.parametrize("path", PUBLIC)
 def test_help_explains_every_parameter(path):
-    for name, value in with_methods(path, PUBLIC[path]):
-        docstring = inspect.getdoc(value)
-        assert docstring, name
-        parameters = [each for each in inspect.signature(value).parameters if each not in ("self", "args", "kwargs")]
-        assert [each for each in parameters if not each.startswith("_") and not is_explained(each, docstring)] == [], (
-            name
-        )
+    value = PUBLIC[path]
+    for each in (value, *(methods(value) if inspect.isclass(value) else ())):
+        assert inspect.getdoc(each), each.__qualname__
+        assert unexplained(each) == [], each.__qualname__
+
+
+def test_help_explains_the_methods_of_an_agent_of_several_knobs():
+    for method in methods(manul.Auto(actions={"price": (10, 50)})):
+        assert unexplained(method) == [], method.__qualname__
 
 
 def test_an_example_alone_does_not_explain_a_parameter():

@@ -59,14 +59,13 @@ class AutoKnobs(Auto[A]):
         self.nearby: float = NEARBY if self.nearby is None else self.nearby
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Set all knobs; `within` maps knobs to narrower ranges, or to the options that are allowed."""
+        """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed."""
         decision = self.decide_again(self.decisions, context, within)
         assert self.player is not None
         self.player.decisions += 1
         return decision
 
     def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         draw: Any = NotImplemented
@@ -96,7 +95,7 @@ class AutoKnobs(Auto[A]):
         return float(self.space.largest_units.prod())
 
     def decide_many(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> Decisions[A]:
-        """Set all knobs for each row; `within` has one mapping per row."""
+        """Set all knobs for each row of `contexts`; `within` has one mapping per row."""
         first = self.decisions
         batch: Any = self.batch(contexts)
         decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), batch, within)
@@ -108,7 +107,6 @@ class AutoKnobs(Auto[A]):
     def decide_many_again(
         self, numbers: npt.ArrayLike, contexts: Contexts, within: Sequence[Narrowing | None] | None = None
     ) -> Decisions[A]:
-        """Draw the decision with each row's number without counting them as new decisions."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         check_shape("numbers", keys.astype(np.float64), len(batch))
         lows, highs = self.space.boxes(within, len(batch))
@@ -133,7 +131,6 @@ class AutoKnobs(Auto[A]):
     def learn(
         self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
-        """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
         value = self.outcome.read(loss, reward)
         try:
             action, density = decision.action, float(decision.density)
@@ -164,7 +161,6 @@ class AutoKnobs(Auto[A]):
         *,
         rewards: npt.ArrayLike | None = None,
     ) -> None:
-        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
         values = self.outcome.read_many(losses, rewards)
         batch = self.batch(contexts)
         positions = self.space.rows(decisions.actions, len(batch))
@@ -180,7 +176,6 @@ class AutoKnobs(Auto[A]):
     def densities_many(
         self, contexts: Contexts, actions: Any, within: Sequence[Narrowing | None] | None = None
     ) -> Floats:
-        """The joint density of each row's action, which any policy may have drawn."""
         batch = self.batch(contexts)
         positions = self.space.rows(actions, len(batch))
         lows, highs = self.space.boxes(within, len(batch))
@@ -192,7 +187,7 @@ class AutoKnobs(Auto[A]):
         return joint
 
     def predict_losses(self, contexts: Contexts, actions: Any) -> Floats:
-        """The predicted loss of each row's action, or of several per row: an array of rows, actions and positions."""
+        """The predicted loss of one of the `actions` for each of the `contexts`, or of several: an array of rows, actions and positions."""
         batch = self.batch(contexts)
         shape = np.shape(actions)[:2] if isinstance(actions, np.ndarray) and actions.ndim == 3 else (len(batch),)
         table = actions.reshape(-1, actions.shape[2]) if len(shape) == 2 else actions
@@ -204,7 +199,7 @@ class AutoKnobs(Auto[A]):
         return low + shares * (high - low)
 
     def best(self, context: Context, within: Narrowing | None = None) -> A:
-        """The action without exploration, for which there is nothing to learn or to log.
+        """The action without exploration, for a `context` and `within` as in `decide`, for which there is nothing to learn or to log.
 
         >>> import manul
         >>> manul.Auto(actions={"price": (10, 50), "discount": (0, 0.3)}).best([0.3])
@@ -220,7 +215,10 @@ class AutoKnobs(Auto[A]):
         raise numbers_only(self.space, "This method")
 
     def distribution(self, context: Context, within: Narrowing | None = None) -> JointDistribution:
-        """The distribution that `decide` draws from; with limits, it is a view of the agent until that learns."""
+        """The distribution that `decide` draws from, for a `context` and `within` as there.
+
+        With limits, it is a view of the agent until that learns.
+        """
         if self._limits is not None:
             return self._limited_distribution(context, within)
         lows, highs = self.space.ranges(within)
@@ -262,7 +260,7 @@ class AutoKnobs(Auto[A]):
         return LimitedDistribution(self.space, (), density_of=density, draws_of=draws)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
-        """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range.
+        """The state of the critic, with a `context` and `points` as in `Auto.report`; its bandwidth is a share of each knob's range.
 
         With a context, `actions` and `losses` have the predicted loss along each knob, with the others at the best action.
         """
@@ -284,7 +282,6 @@ class AutoKnobs(Auto[A]):
         return {"actions": self.space.unwrap(values), "losses": self.space.unwrap(losses)}
 
     def make_player(self, width: int) -> Any:
-        """A new player for contexts of this width."""
         return _core.KnobsPlayer(width=width, **self._player_settings)
 
     def _make_named_player(self) -> Any:
@@ -352,7 +349,6 @@ class AutoKnobs(Auto[A]):
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
-        """The agent that was saved with these parameters and arrays."""
         settings = dict(parameters)
         width, names = settings.pop("width"), settings.pop("names")
         settings["actions"] = ActionSpace.from_description(settings["actions"])
