@@ -202,7 +202,7 @@ class Auto(BaseAgent[A]):
                 f"actions must be in [{self._range.low:g}, {self._range.high:g}], got {outside[0]:g}.", "actions"
             )
         shares = np.empty(points.size)
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             table = np.ascontiguousarray(points.reshape(len(batch), -1))
             cast(_core.AutoPlayer, player).predict_many(rows, table, shares)
         low, high = loss_unit(self.losses)
@@ -218,7 +218,7 @@ class Auto(BaseAgent[A]):
         batch = self.batch(contexts)
         (lows, highs), width = self._ends(within, len(batch)), check_bandwidth(bandwidth, self._range)
         centres = np.empty(len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             cast(_core.AutoPlayer, player).centres_many(rows, lows, highs, width, centres)
         return centres
 

@@ -75,7 +75,7 @@ class AutoKnobs(Auto[A]):
                     draw = self._native.decide(context, lows, highs, number, limits, fields)
             if draw is NotImplemented:
                 player, features = self.player_and_context(context)
-                with self.explain_rejection():
+                with self._explain_rejection():
                     draw = player.decide(features, lows, highs, number, limits, fields)
         positions, densities, floor = draw
         return self._decision(positions, densities, floor, within)
@@ -113,7 +113,7 @@ class AutoKnobs(Auto[A]):
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
         limited = self._limited_rows(batch)
-        with self._explain_limits(), self.player_and_contexts(batch) as (player, rows):
+        with self._explain_limits(), self._player_and_contexts(batch) as (player, rows):
             player.decide_many(rows, lows, highs, keys, positions, densities, floors, *limited)
         return self._decisions(positions, densities, floors, within)
 
@@ -147,11 +147,11 @@ class AutoKnobs(Auto[A]):
         if late is NotImplemented:
             self._check_outcomes(np.array([density]), np.array([value]))
             player, context = self.player_and_context(context)
-            with self.explain_rejection():
+            with self._explain_rejection():
                 late = player.learn(context, positions, scaled, value)
         self._latest = decision
         if late:
-            self.warn_of_late_fields([context], stacklevel=2)
+            self._warn_of_late_fields([context], stacklevel=2)
 
     def learn_many(
         self,
@@ -168,10 +168,10 @@ class AutoKnobs(Auto[A]):
         for name, column in (("densities", densities), (self.outcome.keywords, values)):
             check_shape(name, column, len(batch))
         self._check_outcomes(densities, values)
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.learn_many(rows, positions, self.space.relative(densities, positions), values)
         self._batches.learn(decisions, stacklevel=2)
-        self.warn_of_late_fields(batch, stacklevel=2)
+        self._warn_of_late_fields(batch, stacklevel=2)
 
     def densities_many(
         self, contexts: Contexts, actions: Any, within: Sequence[Narrowing | None] | None = None
@@ -181,7 +181,7 @@ class AutoKnobs(Auto[A]):
         lows, highs = self.space.boxes(within, len(batch))
         densities = np.zeros(lows.shape)
         limited = self._limited_rows(batch)
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.densities_many(rows, lows, highs, positions, densities, *limited)
         joint: Floats = (densities / self.space.units(positions)).prod(axis=1)
         return joint
@@ -193,7 +193,7 @@ class AutoKnobs(Auto[A]):
         table = actions.reshape(-1, actions.shape[2]) if len(shape) == 2 else actions
         positions = self.space.rows(table, len(batch) * math.prod(shape[1:]))
         shares = np.empty(shape)
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.predict_many(rows, math.prod(shape[1:]), positions, shares.reshape(-1))
         low, high = loss_unit(self.losses)
         return low + shares * (high - low)
@@ -208,7 +208,7 @@ class AutoKnobs(Auto[A]):
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         player, features = self.player_and_context(context)
-        with self._explain_limits(), self.explain_rejection():
+        with self._explain_limits(), self._explain_rejection():
             return cast(A, self.space.action(player.best(features, lows, highs, limits, fields)))
 
     def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:  # noqa: ARG002
@@ -234,7 +234,7 @@ class AutoKnobs(Auto[A]):
         for combination in itertools.product(*allowed):
             positions = lows.copy()
             positions[choices] = combination
-            with self.explain_rejection():
+            with self._explain_rejection():
                 parts, chance = player.distributions(features, lows, highs, positions)
             branches.append(branch(self.space, dict(zip(choices, combination, strict=True)), chance, parts))
         return JointDistribution(self.space, tuple(branches))
@@ -345,7 +345,7 @@ class AutoKnobs(Auto[A]):
             )
         settings = {**self.parameters, "actions": self.space.describe(), "epsilon": schedules.describe(self.epsilon)}
         settings |= self.outcome.describe()
-        return "Auto", {**settings, **self.context_parameters()}, self.state()
+        return "Auto", {**settings, **self._context_parameters()}, self.state()
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:

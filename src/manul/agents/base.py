@@ -140,7 +140,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
 
     def _window(self, context: Context, within: Within) -> tuple[float, float]:
         player, features = self.player_and_context(context)
-        with self.explain_rejection():
+        with self._explain_rejection():
             window: Within = player.window(features, *within)
             return window
 
@@ -154,7 +154,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             draw = NotImplemented  # the slow path raises the error with its reason
         if draw is NotImplemented:
             player, features = self.player_and_context(context)
-            with self.explain_rejection():
+            with self._explain_rejection():
                 draw = player.decide(features, low, high)
         action, density, floor = draw
         return Decision(action, density, within, floor)
@@ -184,23 +184,23 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             if late is not NotImplemented:
                 self._latest = decision
                 if late:
-                    self.warn_of_late_fields([context], stacklevel=2)
+                    self._warn_of_late_fields([context], stacklevel=2)
                 return
         _check_one_knob(decision)
         outcome = (_number("action", action), _number("density", density), _number("loss", loss), [low], [high])
-        self.check_outcomes(*map(_numbers, outcome))
+        self._check_taken(*map(_numbers, outcome))
         player, features = self.player_and_context(context)
-        with self.explain_rejection():
+        with self._explain_rejection():
             player.learn(features, float(cast(float, action)), float(density), float(loss), low, high)
         self._latest = decision
-        self.warn_of_late_fields([features], stacklevel=2)
+        self._warn_of_late_fields([features], stacklevel=2)
 
     def decide_many(self, contexts: Contexts, within: Any = None) -> Decisions[A]:
         """Draw an action for each of the `contexts`, rows, mappings or a data frame; `within` has one (low, high) per row."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.decide_many(rows, lows, highs, actions, densities, floors)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
         decisions = Decisions(actions, densities, floors=floors, **ends)
@@ -217,7 +217,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             draw = NotImplemented  # the slow path raises the error with its reason
         if draw is NotImplemented:
             player, features = self.player_and_context(context)
-            with self.explain_rejection():
+            with self._explain_rejection():
                 draw = self._draw(player, features, low, high, number)
         action, density, floor = draw
         return Decision(action, density, within, floor)
@@ -227,7 +227,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = self._ends(within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             if isinstance(player, _core.Player):
                 player.decide_many_again(rows, lows, highs, keys, actions, densities, floors)
             else:
@@ -254,7 +254,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         batch, points = self.batch(contexts), _numbers(actions)
         check_shape("actions", points, len(batch))
         lows, highs = self._ends(within, len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             if not isinstance(player, _core.Player):
                 return densities_by_row(self, rows, points, within)
             densities = np.empty(len(batch))
@@ -265,7 +265,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             if not isinstance(player, _core.Player):
                 return largest_densities_by_row(self, rows, within)
             densities = np.empty(len(batch))
@@ -276,7 +276,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             if not isinstance(player, _core.Player):
                 return moments_by_row(self, rows, within)
             means, squares = np.empty(len(batch)), np.empty(len(batch))
@@ -300,13 +300,13 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs, "highs")
         for name, array in (("actions", actions), ("densities", densities), (self.outcome.keywords, loss_values)):
             check_shape(name, array, len(batch))
-        self.check_outcomes(
+        self._check_taken(
             actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
         )
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.learn_many(rows, actions, densities, loss_values, lows, highs)
         self._batches.learn(decisions, stacklevel=2)
-        self.warn_of_late_fields(batch, stacklevel=2)
+        self._warn_of_late_fields(batch, stacklevel=2)
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent."""
@@ -314,7 +314,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
         if "outcome" in settings:
             settings |= self.outcome.describe()
-        return type(self).__name__, {**settings, **self.context_parameters()}, self.state()
+        return type(self).__name__, {**settings, **self._context_parameters()}, self.state()
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
@@ -359,8 +359,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             self.narrow((low, high))
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
-    def check_outcomes(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
-        """Raise InputError if one of the `actions`, from `lows` to `highs`, `densities` or `losses` is invalid."""
+    def _check_taken(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         check_taken(actions, densities, lows, highs)
         self.outcome.check(losses)
 

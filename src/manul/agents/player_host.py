@@ -153,14 +153,14 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return self.player is not None and not self._named
 
     @contextmanager
-    def player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[HostedPlayer, Any]]:
+    def _player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[HostedPlayer, Any]]:
         """The player, and a `batch` as it takes it; if a first batch of named contexts is rejected, the player goes."""
         if not isinstance(batch, NamedBatch):
             yield self.player_for(batch), batch
             return
         first = self.player is None
         try:
-            with self.explain_rejection():
+            with self._explain_rejection():
                 yield self._player_for_names(), batch.contexts
         except BaseException:
             if first:
@@ -168,8 +168,8 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
                 self._named = False
             raise
 
-    def warn_of_late_fields(self, batch: Any, stacklevel: int) -> None:
-        """Warn of fields that a `batch` just learned has added, if they look misspelt; `stacklevel` is that of `warnings.warn`."""
+    def _warn_of_late_fields(self, batch: Any, stacklevel: int) -> None:
+        """Warn of fields that a batch just learned has added, if they look misspelt."""
         if self._native is not None and self._native.late_fields:
             fields = self._native.fields
             warn_of_misspelt_fields(self._native.late_fields, fields, batch.__getitem__, stacklevel + 1)
@@ -186,7 +186,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
             return self._player_for_names(), {}
         return self.player_for(row), row
 
-    def context_parameters(self) -> dict[str, Any]:
+    def _context_parameters(self) -> dict[str, Any]:
         """The width or the names of contexts, for a file."""
         if not self._named or self._native is None:
             return {"width": self._width, "names": None}
@@ -195,7 +195,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return {"width": self._width, "names": names}
 
     @contextmanager
-    def explain_rejection(self) -> Iterator[None]:
+    def _explain_rejection(self) -> Iterator[None]:
         """Turn a rejection by the core into an error that names the field."""
         try:
             yield
