@@ -2,18 +2,62 @@
 
 import html
 import importlib.util
+import inspect
 import re
 from pathlib import Path
 
 import griffe
 import pytest
 
+import manul
 from tests.service.browser import browsing, missing
 
 DOCS = Path(__file__).parent.parent / "docs"
 SETTINGS = (DOCS.parent / "mkdocs.yml").read_text()
 HIDDEN = re.compile("|".join(re.findall(r'- "!(.*)"', SETTINGS)))
 ENTRIES = re.findall(r"^::: (\S+)", (DOCS / "reference/python.md").read_text(), re.MULTILINE)
+
+
+PUBLIC = {f"manul.{name}": getattr(manul, name) for name in manul.__all__ if not inspect.ismodule(getattr(manul, name))}
+PUBLIC |= {f"manul.register.{name}": getattr(manul.register, name) for name in manul.register.__all__}
+
+
+def methods(value):
+    """The public methods of a class or an object."""
+    for name in dir(value):
+        method = getattr(value, name)
+        if not name.startswith("_") and (inspect.isfunction(method) or inspect.ismethod(method)):
+            yield method
+
+
+def is_explained(name, docstring):
+    """Whether the prose of a docstring, not only an example, has a parameter in backticks."""
+    return re.search(rf"`{name}\b", re.sub(r"(?ms)^>>>.*?(^$|\Z)", "", docstring)) is not None
+
+
+def unexplained(value):
+    """The parameters that a docstring does not explain."""
+    names = [name for name in inspect.signature(value).parameters if name not in ("self", "args", "kwargs")]
+    docstring = inspect.getdoc(value) or ""
+    return [name for name in names if not name.startswith("_") and not is_explained(name, docstring)]
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_help_explains_every_parameter(path):
+    value = PUBLIC[path]
+    for each in (value, *(methods(value) if inspect.isclass(value) else ())):
+        assert inspect.getdoc(each), each.__qualname__
+        assert unexplained(each) == [], each.__qualname__
+
+
+def test_help_explains_the_methods_of_an_agent_of_several_knobs():
+    for method in methods(manul.Auto(actions={"price": (10, 50)})):
+        assert unexplained(method) == [], method.__qualname__
+
+
+def test_an_example_alone_does_not_explain_a_parameter():
+    assert is_explained("rows", "Read `rows`.\n\n>>> read(rows=3)\n4 rows")
+    assert not is_explained("rows", "Read.\n\n>>> read(`rows`)\n4 `rows`\n\nThat is all.")
 
 
 def fenced():

@@ -15,7 +15,7 @@ Each message says what is wrong, with the value, and what to do; `field` names t
 
 
 class ManulError(Exception):
-    """The base class of all errors of manul; `field` is the parameter, setting or column that the message is about, if any.
+    """The base class of all errors of manul; `field` is the parameter, setting or column that the `message` is about, if any.
 
     >>> import manul
     >>> try:

@@ -58,13 +58,13 @@ class Wait:
             object.__setattr__(self, "default", outcome_number("default", self.default))
 
     def is_over(self, decided: float, now: float) -> bool:
-        """Whether the wait of a decision that was made at the time `decided` has ended."""
+        """Whether the wait of a decision that was made at the time `decided` has ended at the time `now`, both in seconds."""
         return decided < now - self.seconds  # as the store compares, to the bit
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a decision led to: its name, whether low or high is better, its range or "auto", and when it is known.
+    """What a decision led to: its `name`, whether low or high is `better`, its `range` or "auto", and when it is known.
 
     The name is by default "loss", or "reward" if high is better. `losses=` and `rewards=` of agents are short for
     `Outcome.of(losses=...)` and `Outcome.of(rewards=...)`. An agent learns when it is told an outcome; loops of the service keep
@@ -155,22 +155,22 @@ class Outcome:
         return "finite" if isinstance(self.range, str) else f"in [{self.range[0]:g}, {self.range[1]:g}]"
 
     def contains(self, value: float) -> bool:
-        """Whether a value, in the outcome's own sign, is in the range."""
+        """Whether a `value`, in the outcome's own sign, is in the range."""
         return math.isfinite(value) and (isinstance(self.range, str) or self.range[0] <= value <= self.range[1])
 
     def with_losses(self, losses: AnyRange) -> Outcome:
-        """The same with another range, which is one of losses."""
+        """The same with another range, which is one of `losses`."""
         return replace(self, range=losses if isinstance(losses, str) else self.flip(losses))
 
     def known_losses(self, purpose: str, advice: str = "") -> Pair:
-        """The range of losses if it is known; otherwise an error that names the purpose."""
+        """The range of losses if it is known; otherwise an error that names the `purpose`, with `advice` at its end."""
         if isinstance(self.losses, str):
             rule = f"{self.keywords} must be two numbers (low, high) for {purpose}"
             raise ParameterError(f"{rule}, got {self.range!r}.{advice}", self.keywords)
         return self.losses
 
     def to_loss(self, values: Values) -> Values:
-        """Values as losses; zero has no sign.
+        """The `values` as losses; zero has no sign.
 
         >>> Outcome.of(rewards="auto").to_loss(0.25), Outcome.of(rewards="auto").to_loss(0.0)
         (-0.25, 0.0)
@@ -178,19 +178,21 @@ class Outcome:
         return 0.0 - values if self.higher else values
 
     def from_loss(self, losses: Values) -> Values:
-        """Losses as values of the outcome, in its own sign."""
+        """The `losses` as values of the outcome, in its own sign."""
         return 0.0 - losses if self.higher else losses
 
     def flip(self, ends: Pair) -> Pair:
-        """A range of losses as one of values, or the reverse."""
+        """The `ends` of a range of losses as one of values, or the reverse."""
         return (0.0 - ends[1], 0.0 - ends[0]) if self.higher else ends
 
     def state(self, loss: float, digits: int = 4) -> str:
-        """A loss as text, in the outcome's own sign."""
+        """A `loss` as text with so many `digits`, in the outcome's own sign."""
         return f"{self.from_loss(loss):.{digits}g}"
 
     def check(self, losses: Floats, first_row: int = 0) -> None:
-        """Check that losses are in the range, or finite if it is not known; errors state them in their own sign.
+        """Check that `losses` are in the range, or finite if it is not known.
+
+        Errors state them in their own sign, and their rows from `first_row` on.
 
         >>> Outcome.of(rewards=(0, 1)).check(np.array([-0.5, 3.0]))
         Traceback (most recent call last):
@@ -205,11 +207,11 @@ class Outcome:
             reject(~inside, values, name, self.rule, range_advice(self.keywords), first_row)
 
     def read(self, loss: Any, reward: Any) -> float:
-        """The loss of the one outcome that `learn` was given."""
+        """The loss of the one outcome that `learn` was given, a `loss` or a `reward`."""
         return self.to_loss(outcome_number(self.keyword, self._given("loss", loss, "reward", reward)))
 
     def read_many(self, losses: Any, rewards: Any) -> Floats:
-        """The losses of the outcomes that `learn_many` was given."""
+        """The losses of the outcomes that `learn_many` was given, `losses` or `rewards`."""
         values, name = self._given("losses", losses, "rewards", rewards), self.keywords
         reject_text(name, values)
         try:
@@ -231,11 +233,11 @@ class Outcome:
         return value
 
     def told(self, loss: float) -> dict[str, float]:
-        """A loss as the argument of `learn`."""
+        """A `loss` as the argument of `learn`."""
         return {self.keyword: self.from_loss(loss)}
 
     def told_many(self, losses: Floats) -> dict[str, Floats]:
-        """Losses as the argument of `learn_many`."""
+        """The `losses` as the argument of `learn_many`."""
         return {self.keywords: self.from_loss(losses)}
 
     @property
@@ -257,7 +259,7 @@ class Outcome:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Outcome:
-        """The outcome that was described."""
+        """The outcome of a `description`, as `describe` returned it."""
         if "outcome" not in description:
             return cls.of(**description)
         settings: dict[str, Any] = dict(description["outcome"])

@@ -96,6 +96,28 @@ def test_reports_and_plots_exist(agent):
     assert agent.distribution(CONTEXTS[0]).plot() is not None
 
 
+def test_what_is_only_for_numbers_says_so(agent):
+    for ask in (
+        lambda: agent.largest_densities_many(CONTEXTS),
+        lambda: agent.moments_many(CONTEXTS),
+        lambda: agent.centres_many(CONTEXTS, 5.0),
+        lambda: agent.plot(0, CONTEXTS),
+    ):
+        if agent.space.is_number:
+            ask()
+        else:
+            with pytest.raises(manul.errors.ParameterError, match=r"is for actions \(low, high\), not for .*\.$"):
+                ask()
+
+
+def test_effects_of_the_features_exist_if_a_knob_has_numbers(agent):
+    if any(not knob.is_option for _, knob in agent.space.knobs):
+        assert manul.inspection.effects(agent, CONTEXTS).features
+    else:
+        with pytest.raises(manul.errors.ParameterError, match="effects needs a knob with numbers"):
+            manul.inspection.effects(agent, CONTEXTS)
+
+
 @pytest.mark.parametrize("space", SPACES)
 def test_agents_of_every_space_pass_the_checks(space):
     checks.check_agent(lambda seed: manul.Auto(actions=SPACES[space], epsilon=0.5, seed=seed))

@@ -29,7 +29,7 @@ Arm = Literal["learner", "baseline"]
 
 
 class Decision(NamedTuple, Generic[A]):
-    """An action, its density, the range it was drawn from if that was narrowed, and the smallest density of that range.
+    """An `action`, its `density`, the range `within` which it was drawn if that was narrowed, and the smallest density of that range.
 
     The `floor` is the smallest density that the policy gave any action; None if it is unknown. It bounds the weights of
     off-policy estimates, so log it with the density. `densities` are those of named knobs, whose product is the density,
@@ -54,7 +54,10 @@ class Decision(NamedTuple, Generic[A]):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Decisions(Generic[A]):
-    """Many decisions as columns: `actions` is an array, or one for each named knob.
+    """Many decisions as columns.
+
+    `actions` is an array, or one for each named knob. `densities` are those of whole actions, and `densities_by_knob`
+    those of each knob. Decisions of a rollout have `arms` and `ids`.
 
     Narrower ranges are `lows` and `highs` for numbers in a range, and otherwise `within`, one for each row; they are None if
     every decision had the whole range, as are `floors` if they are unknown. An index gives one decision, a slice or an array

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """A piecewise-constant density between ascending edges; both ends of a piece belong to it.
+    """Piecewise-constant `densities` between ascending `edges`; both ends of a piece belong to it.
 
     >>> uniform = Distribution.uniform(0.0, 2.0)
     >>> uniform.density(0.5), uniform.density(3.0)
@@ -30,11 +30,11 @@ class Distribution:
 
     @classmethod
     def uniform(cls, low: float, high: float) -> Distribution:
-        """The uniform distribution from low to high."""
+        """The uniform distribution from `low` to `high`."""
         return cls(np.array([low, high]), np.array([1.0 / (high - low)]))
 
     def density(self, action: float) -> float:
-        """The density at an action; at an edge, the larger of the two neighbours.
+        """The density at an `action`; at an edge, the larger of the two neighbours.
 
         >>> Distribution.uniform(0.0, 4.0).density(4.0)
         0.25
@@ -42,7 +42,7 @@ class Distribution:
         return float(self.density_many(np.array([action]))[0])
 
     def density_many(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """The density at each action.
+        """The density at each of the `actions`.
 
         >>> Distribution.uniform(0.0, 4.0).density_many([1.0, 5.0])
         array([0.25, 0.  ])
@@ -54,7 +54,7 @@ class Distribution:
         return densities
 
     def mean_densities(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The mean density between neighbours of ascending edges.
+        """The mean density between neighbours of ascending `edges`.
 
         >>> Distribution.uniform(0.0, 4.0).mean_densities(np.array([0.0, 2.0, 6.0]))
         array([0.25 , 0.125])
@@ -64,7 +64,7 @@ class Distribution:
         return means
 
     def mix(self, other: Distribution, weight: float) -> Distribution:
-        """The mixture with `weight` on the other distribution.
+        """The mixture with `weight` on the `other` distribution.
 
         >>> Distribution.uniform(0.0, 1.0).mix(Distribution.uniform(0.0, 2.0), 0.5).densities
         array([0.75, 0.25])
@@ -115,7 +115,7 @@ class Distribution:
         return float(self.edges[most[0]]), float(self.edges[most[-1] + 1])
 
     def expectation(self, antiderivative: Any) -> float:
-        """The expected value of a function of the action, given its antiderivative.
+        """The expected value of a function of the action, given its `antiderivative`.
 
         >>> Distribution.uniform(0.0, 3.0).expectation(lambda a: a**2 / 2)
         1.5
@@ -123,7 +123,7 @@ class Distribution:
         return float(np.sum(self.densities * np.diff(antiderivative(self.edges))))
 
     def sample(self, rng: np.random.Generator) -> float:
-        """One action drawn with a NumPy generator.
+        """One action drawn with a NumPy generator, `rng`.
 
         >>> 0.0 <= Distribution.uniform(0.0, 1.0).sample(np.random.default_rng(0)) <= 1.0
         True
@@ -131,7 +131,7 @@ class Distribution:
         return float(self.sample_many(rng, 1)[0])
 
     def sample_many(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
-        """Many actions drawn with a NumPy generator.
+        """As many actions as `count`, drawn with a NumPy generator, `rng`.
 
         >>> Distribution.uniform(0.0, 1.0).sample_many(np.random.default_rng(0), 3).shape
         (3,)
@@ -155,7 +155,7 @@ class Distribution:
         return card("Distribution", rows, picture)
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the density over the actions."""
+        """Draw the density over the actions. `axes` are those of matplotlib to draw on."""
         from manul.plotting import density_plot
 
         return density_plot(self.edges, self.densities, axes)

@@ -41,7 +41,8 @@ UNNAMED = ""
 class ActionSpace(Generic[A]):
     """What an agent may choose: one knob without a name, or up to 16 named knobs and the limits between them.
 
-    Spaces with the same knobs are equal, whatever their limits.
+    `actions` are (low, high), `Stepped` or `Choice`, or several of them by name; `limits` are as in `Auto`. Spaces with
+    the same knobs are equal, whatever their limits.
 
     >>> space = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
     >>> space.action(space.positions({"price": 20, "template": "b"}))
@@ -82,7 +83,7 @@ class ActionSpace(Generic[A]):
             )
 
     def with_limits(self, limits: Iterable[str | Limit] | None) -> ActionSpace[A]:
-        """The same space with other limits.
+        """The same space with other `limits`.
 
         >>> ActionSpace({"price": (10, 50), "discount": (0, 0.5)}).with_limits(["discount <= 1 - 9 / price"]).limits[0].most
         '1 - 9 / price'
@@ -140,11 +141,11 @@ class ActionSpace(Generic[A]):
         return [knob.core for _, knob in self.knobs]
 
     def unwrap(self, by_name: Mapping[str, Any]) -> Any:
-        """The mapping, or its only value if the knob has no name."""
+        """The mapping `by_name`, or its only value if the knob has no name."""
         return by_name if self.is_named else by_name[UNNAMED]
 
     def wrap(self, action: Any, what: str = "action") -> Mapping[str, Any]:
-        """The value of each knob; raises InputError if a knob is missing or unknown."""
+        """The value of each knob in an `action`; raises InputError, which calls it `what`, if a knob is missing or unknown."""
         if not self.is_named:
             if isinstance(action, Mapping):
                 raise InputError(f"{what} must be {self.knobs[0][1].rule}, got a mapping.", what)
@@ -160,16 +161,16 @@ class ActionSpace(Generic[A]):
         return action
 
     def positions(self, action: Any) -> Floats:
-        """The positions of an action; raises InputError if a knob is missing, unknown, or cannot have its value."""
+        """The positions of an `action`; raises InputError if a knob is missing, unknown, or cannot have its value."""
         values = self.wrap(action)
         return np.array([knob.position(values[name], name or "action") for name, knob in self.knobs])
 
     def action(self, positions: Iterable[float]) -> Any:
-        """The action at positions."""
+        """The action at `positions`."""
         return self.unwrap({name: knob.value(place) for (name, knob), place in zip(self.knobs, positions, strict=True)})
 
     def table(self, columns: Mapping[str, npt.ArrayLike]) -> Floats:
-        """One row of positions per action, from columns by knob; raises InputError for a value that a knob cannot have.
+        """One row of positions per action, from `columns` by knob; raises InputError for a value that a knob cannot have.
 
         >>> space = ActionSpace({"price": (10, 50), "days": Stepped(1, 4, 1), "template": Choice(["a", "b"])})
         >>> space.table({"price": [20.0], "days": [1.0], "template": ["b"]})
@@ -179,7 +180,7 @@ class ActionSpace(Generic[A]):
         return np.ascontiguousarray(np.column_stack(parts), dtype=np.float64)
 
     def rows(self, actions: Any, count: int) -> Floats:
-        """One row of positions for each of `count` actions: a list of them, columns by knob, or a table of positions."""
+        """One row of positions for each of `count` `actions`: a list of them, columns by knob, or a table of positions."""
         if isinstance(actions, np.ndarray) and actions.ndim == 2:
             return self.check_table(actions, count)
         columns = self.wrap_columns(actions)
@@ -191,7 +192,7 @@ class ActionSpace(Generic[A]):
         return self.table(columns) if count else np.zeros((0, len(self.knobs)))
 
     def wrap_columns(self, actions: Any) -> Mapping[str, Any]:
-        """Actions by knob, from a list of them or columns; raises InputError if a knob is missing, unknown or differs."""
+        """The `actions` by knob, from a list of them or columns; raises InputError if a knob is missing, unknown or differs."""
         if self.is_named and not isinstance(actions, Mapping):
             rows = [self.wrap(action) for action in actions]
             return {name: _objects([action[name] for action in rows]) for name in self.names}
@@ -207,11 +208,11 @@ class ActionSpace(Generic[A]):
         }
 
     def columns(self, table: Floats) -> Columns:
-        """The columns of actions at rows of positions."""
+        """The columns of actions at the rows of positions of a `table`."""
         return {name: knob.column(column) for (name, knob), column in zip(self.knobs, table.T, strict=True)}
 
     def columns_of(self, actions: Sequence[Any]) -> Columns:
-        """Many actions as columns by knob; options keep their types.
+        """Many `actions` as columns by knob; options keep their types.
 
         >>> space = ActionSpace({"days": Stepped(1, 14, 1), "template": Choice(["a", 2])})
         >>> space.columns_of([{"days": 3, "template": 2}])
@@ -221,7 +222,7 @@ class ActionSpace(Generic[A]):
         return {name: knob.as_column([action[name] for action in rows], name or "action") for name, knob in self.knobs}
 
     def check_table(self, positions: npt.NDArray[Any], count: int) -> Floats:
-        """Check a table of positions: one row for each of `count` contexts, from 0 to 1, or the number of an option.
+        """Check a table of `positions`: one row for each of `count` contexts, from 0 to 1, or the number of an option.
 
         >>> ActionSpace({"price": (10, 50)}).check_table(np.array([[1.5]]), 1)
         Traceback (most recent call last):
@@ -243,13 +244,13 @@ class ActionSpace(Generic[A]):
         return table
 
     def ranges(self, within: Any) -> tuple[Floats, Floats]:
-        """The lows and highs of the positions that a decision may use, as the core takes them."""
+        """The lows and highs of the positions that a decision `within` a narrower range may use, as the core takes them."""
         if within is None:
             return self._whole_ranges
         return self._ends(self.wrap_within(within))
 
     def wrap_within(self, within: Any) -> Mapping[str, Any]:
-        """The narrower range of each knob that has one."""
+        """The narrower range of each knob that has one in `within`."""
         if not self.is_named:
             return {UNNAMED: within}
         if not isinstance(within, Mapping):
@@ -268,7 +269,7 @@ class ActionSpace(Generic[A]):
         return np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])
 
     def boxes(self, within: Sequence[Any] | None, count: int) -> tuple[Floats, Floats]:
-        """The ranges of many rows; `within` has a narrower range or None for each."""
+        """The ranges of `count` rows; `within` has a narrower range or None for each."""
         if within is None:
             lows, highs = self.ranges(None)
             return np.tile(lows, (count, 1)), np.tile(highs, (count, 1))
@@ -282,7 +283,7 @@ class ActionSpace(Generic[A]):
         return lows, highs
 
     def stated(self, within: Any) -> Any:
-        """A narrower range in one form: pairs of numbers and lists of options, in the order of knobs; None is the whole.
+        """A narrower range, `within`, in one form: pairs of numbers and lists of options, in the order of knobs; None is the whole.
 
         >>> space = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
         >>> space.stated({"template": "a", "price": [12, 20]})
@@ -292,14 +293,14 @@ class ActionSpace(Generic[A]):
         return self.unwrap(ranges) if ranges else None
 
     def stated_by_knob(self, within: Any) -> dict[str, Any]:
-        """The narrower ranges in one form, of the knobs that have one."""
+        """The narrower ranges of `within` in one form, of the knobs that have one."""
         given = {} if within is None else self.wrap_within(within)
         return {
             name: knob.stated(given[name], name or "action") for name, knob in self.knobs if given.get(name) is not None
         }
 
     def nearest(self, action: Any, within: Any) -> Any:
-        """The action of a narrower range that is nearest to another one, knob by knob.
+        """The action of a narrower range, `within`, that is nearest to another `action`, knob by knob.
 
         >>> ActionSpace({"price": (10, 50)}).nearest({"price": 20.0}, {"price": (30, 40)})
         {'price': 30.0}
@@ -310,7 +311,7 @@ class ActionSpace(Generic[A]):
         )
 
     def sizes(self, within: Any) -> list[float]:
-        """The length of the range of each knob, or the number of its steps or options, inside a narrower range.
+        """The length of the range of each knob, or the number of its steps or options, inside a narrower range, `within`.
 
         >>> space = ActionSpace({"price": (10, 50), "days": Stepped(1, 14, 1), "kind": Choice(["a", "b", "c"])})
         >>> space.sizes({"price": (10, 20), "days": (1, 3), "kind": ["b", "c"]})
@@ -320,7 +321,7 @@ class ActionSpace(Generic[A]):
         return [float(knob.size(each)) for (_, knob), each in zip(self.knobs, ranges, strict=True)]
 
     def contains(self, within: Any, positions: Iterable[float]) -> list[bool]:
-        """Whether the position of each knob is in a narrower range."""
+        """Whether the position of each knob, a row of `positions`, is in a narrower range, `within`."""
         ranges = zip(self.knobs, *self.ranges(within), positions, strict=True)
         return [bool(knob.contains(low, high, place)) for (_, knob), low, high, place in ranges]
 
@@ -334,7 +335,7 @@ class ActionSpace(Generic[A]):
         return any(knob.is_bent for _, knob in self.knobs)
 
     def units(self, table: Floats) -> Floats:
-        """What the densities of positions are divided by, in the units of values: a row, or one for each row."""
+        """What the densities of positions are divided by, in the units of values: a row, or one for each row of positions in a `table`."""
         if not self._is_bent:
             return self.largest_units
         return np.column_stack(
@@ -342,7 +343,7 @@ class ActionSpace(Generic[A]):
         )
 
     def relative(self, densities: Floats, table: Floats) -> Floats:
-        """Joint densities divided by those of actions whose positions are uniform."""
+        """Joint `densities` of the positions in a `table`, divided by those of actions whose positions are uniform."""
         if not self._is_bent:
             return densities * self.volume
         counts = math.prod(knob.volume for _, knob in self.knobs if knob.is_discrete)
@@ -357,7 +358,7 @@ class ActionSpace(Generic[A]):
 
     @classmethod
     def from_description(cls, description: Any) -> ActionSpace[Any]:
-        """The space of a description, in which several knobs may also be a mapping.
+        """The space of a `description`, in which several knobs may also be a mapping.
 
         >>> ActionSpace.from_description(ActionSpace({"days": Stepped(1, 14, 1)}).describe()).names
         ['days']
@@ -372,7 +373,7 @@ class ActionSpace(Generic[A]):
         return ActionSpace(dict(pairs))
 
     def check_names(self, given: Mapping[str, Any], what: str) -> None:
-        """Raise InputError for the first name that is not a knob."""
+        """Raise InputError for the first name in `given` that is not a knob; it says `what` has the name."""
         unknown = [name for name in given if name not in self.names]
         if unknown:
             advice = remedy(str(unknown[0]), self.names, f"The knobs are {', '.join(self.names)}.")
@@ -385,16 +386,12 @@ def several_knobs(policy: object) -> ActionSpace[Any] | None:
     return space if isinstance(space, ActionSpace) and not space.is_number else None
 
 
-def check_one_knob(policy: object, purpose: str) -> None:
-    """Reject a policy with other actions than numbers in a range.
-
-    >>> check_one_knob("any policy", "evaluate")
-    """
-    space = several_knobs(policy)
-    if space is not None:
-        raise ParameterError(
-            f"{purpose} takes policies with one knob, but this one sets {', '.join(space.titles)}.", "policy"
-        )
+def numbers_only(space: ActionSpace[Any], purpose: str) -> ParameterError:
+    """The error of what takes only numbers in a range."""
+    given = f"the knobs {', '.join(space.names)}" if space.is_named else repr(space.actions)
+    return ParameterError(
+        f"{purpose} is for actions (low, high), not for {given}. Use best or distribution.", "actions"
+    )
 
 
 def _knobs(actions: Any) -> tuple[tuple[str, Knob[Any]], ...]:

@@ -43,6 +43,9 @@ _PENALTIES = {
 class AdaptiveCats(BaseAgent[float]):
     """One tree per bandwidth; structural risk minimisation chooses the tree that decides.
 
+    Every tree has `leaves`, a power of two; the other parameters are those of `Cats`: `actions`, `epsilon`, `losses`,
+    `rewards`, `outcome`, `half_life` and `seed`.
+
     The default `bandwidths` are 1/2, 1/4, ..., 1/4096 of the range; a `theory.BandwidthGrid` is the paper's grid. The
     risk of a tree is a doubly robust estimate of its loss plus a `penalty` for the uncertainty: the measured standard
     error ("measured"), the bound of the paper's Algorithm 3 with the constant 1 of its experiments ("practical"), or the

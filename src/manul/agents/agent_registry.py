@@ -58,7 +58,7 @@ def register_agent(
     examples: Sequence[Callable[[int], Any]] | None = None,
     service: bool = True,
 ) -> Callable[[_Make], _Make]:
-    """Register an agent under a name, as in `manul run --agent NAME`.
+    """Register an agent under a `name`, as in `manul run --agent NAME`.
 
     Decorate a class, or a function that returns an agent, with the keywords `actions`, `losses`, `epsilon`, `seed` and
     those listed in `settings`. A class also needs `from_saved(parameters, arrays)`, which

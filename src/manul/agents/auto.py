@@ -65,11 +65,13 @@ class Auto(BaseAgent[A]):
     or a function of the knobs that are set already, options first and then in order, that returns ranges for others; an
     agent with a function cannot be saved or copied.
 
-    With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and starts
-    again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`, the agent
-    learns from any finite numbers. With `bandwidth`, in action units, it always plays this bandwidth, such as the one that
-    `optimize` has chosen. With `nearby`, such as 0.05, this share of the decisions explores near the best action, and less as
-    epsilon fades: its logs say more about other policies, for a little more loss. With several knobs it is 0.1 by default.
+    With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and
+    starts again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`,
+    the agent learns from any finite numbers; an `outcome` says the same with a name and a wait. The same `seed` and
+    input give the same decisions. With `bandwidth`, in action units, it always plays this bandwidth, such as the one
+    that `optimize` has chosen. With `nearby`, such as 0.05, this share of the decisions explores near the best action,
+    and less as epsilon fades: its logs say more about other policies, for a little more loss. With several knobs it is
+    0.1 by default.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -160,14 +162,14 @@ class Auto(BaseAgent[A]):
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Any:
-        """The agent that was saved with these parameters and arrays."""
+        """The agent that was saved with these `parameters` and `arrays`."""
         from manul.agents.auto_knobs import AutoKnobs
 
         space = ActionSpace.from_description(parameters["actions"])
         return super().from_saved(parameters, arrays) if space.is_number else AutoKnobs.from_saved(parameters, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
-        """The current state; with a context, also the predicted loss of `points` actions.
+        """The current state; with a `context`, also the predicted loss of `points` actions.
 
         >>> agent = Auto()
         >>> for _ in range(30):
@@ -183,7 +185,7 @@ class Auto(BaseAgent[A]):
         return critic_report(report, loss_unit(self.losses), self.current_epsilon, **curve)
 
     def predict_losses(self, contexts: npt.ArrayLike, actions: npt.ArrayLike) -> Floats:
-        """The predicted losses of actions: one action per context, or a row of actions per context.
+        """The predicted losses of `actions`: one action for each of the `contexts`, or a row of actions per context.
 
         >>> agent = Auto()
         >>> for _ in range(30):
@@ -200,22 +202,23 @@ class Auto(BaseAgent[A]):
                 f"actions must be in [{self._range.low:g}, {self._range.high:g}], got {outside[0]:g}.", "actions"
             )
         shares = np.empty(points.size)
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             table = np.ascontiguousarray(points.reshape(len(batch), -1))
             cast(_core.AutoPlayer, player).predict_many(rows, table, shares)
         low, high = loss_unit(self.losses)
         return low + shares.reshape(points.shape) * (high - low)
 
     def centres_many(self, contexts: npt.ArrayLike, bandwidth: float, within: npt.ArrayLike | None = None) -> Floats:
-        """The centre of the window of this bandwidth with the lowest predicted loss, for each context.
+        """The centre of the window of this `bandwidth` with the lowest predicted loss, for each of the `contexts`,
+        with `within` as in `decide_many`.
 
         >>> Auto(actions=(0.0, 32.0)).centres_many([[0.5]], 16.0)
         array([16.])
         """
-        batch, width = self.batch(contexts), check_bandwidth(bandwidth, self._range)
-        lows, highs = self._ends(within, len(batch))
+        batch = self.batch(contexts)
+        (lows, highs), width = self._ends(within, len(batch)), check_bandwidth(bandwidth, self._range)
         centres = np.empty(len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             cast(_core.AutoPlayer, player).centres_many(rows, lows, highs, width, centres)
         return centres
 
@@ -237,7 +240,7 @@ class Auto(BaseAgent[A]):
         return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}
 
     def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this width."""
+        """A new player for contexts of this `width`."""
         return _core.AutoPlayer(width=width, **self._player_settings)
 
     def _make_named_player(self) -> _core.Player:

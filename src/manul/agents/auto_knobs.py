@@ -20,7 +20,7 @@ from manul.actions.joint import JointDistribution, branch
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
 from manul.actions.schedules import Fading
-from manul.actions.space import ActionSpace
+from manul.actions.space import ActionSpace, numbers_only
 from manul.agents.auto import FEATURES, Auto
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
@@ -59,14 +59,13 @@ class AutoKnobs(Auto[A]):
         self.nearby: float = NEARBY if self.nearby is None else self.nearby
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Set all knobs; `within` maps knobs to narrower ranges, or to the options that are allowed."""
+        """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed."""
         decision = self.decide_again(self.decisions, context, within)
         assert self.player is not None
         self.player.decisions += 1
         return decision
 
     def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         draw: Any = NotImplemented
@@ -76,7 +75,7 @@ class AutoKnobs(Auto[A]):
                     draw = self._native.decide(context, lows, highs, number, limits, fields)
             if draw is NotImplemented:
                 player, features = self.player_and_context(context)
-                with self.explain_rejection():
+                with self._explain_rejection():
                     draw = player.decide(features, lows, highs, number, limits, fields)
         positions, densities, floor = draw
         return self._decision(positions, densities, floor, within)
@@ -96,7 +95,7 @@ class AutoKnobs(Auto[A]):
         return float(self.space.largest_units.prod())
 
     def decide_many(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> Decisions[A]:
-        """Set all knobs for each row; `within` has one mapping per row."""
+        """Set all knobs for each row of `contexts`; `within` has one mapping per row."""
         first = self.decisions
         batch: Any = self.batch(contexts)
         decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), batch, within)
@@ -108,14 +107,13 @@ class AutoKnobs(Auto[A]):
     def decide_many_again(
         self, numbers: npt.ArrayLike, contexts: Contexts, within: Sequence[Narrowing | None] | None = None
     ) -> Decisions[A]:
-        """Draw the decision with each row's number without counting them as new decisions."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         check_shape("numbers", keys.astype(np.float64), len(batch))
         lows, highs = self.space.boxes(within, len(batch))
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
         limited = self._limited_rows(batch)
-        with self._explain_limits(), self.player_and_contexts(batch) as (player, rows):
+        with self._explain_limits(), self._player_and_contexts(batch) as (player, rows):
             player.decide_many(rows, lows, highs, keys, positions, densities, floors, *limited)
         return self._decisions(positions, densities, floors, within)
 
@@ -133,7 +131,6 @@ class AutoKnobs(Auto[A]):
     def learn(
         self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
-        """Learn from the loss of a decision, or from its reward if the agent was made with rewards."""
         value = self.outcome.read(loss, reward)
         try:
             action, density = decision.action, float(decision.density)
@@ -150,11 +147,11 @@ class AutoKnobs(Auto[A]):
         if late is NotImplemented:
             self._check_outcomes(np.array([density]), np.array([value]))
             player, context = self.player_and_context(context)
-            with self.explain_rejection():
+            with self._explain_rejection():
                 late = player.learn(context, positions, scaled, value)
         self._latest = decision
         if late:
-            self.warn_of_late_fields([context], stacklevel=2)
+            self._warn_of_late_fields([context], stacklevel=2)
 
     def learn_many(
         self,
@@ -164,7 +161,6 @@ class AutoKnobs(Auto[A]):
         *,
         rewards: npt.ArrayLike | None = None,
     ) -> None:
-        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
         values = self.outcome.read_many(losses, rewards)
         batch = self.batch(contexts)
         positions = self.space.rows(decisions.actions, len(batch))
@@ -172,39 +168,38 @@ class AutoKnobs(Auto[A]):
         for name, column in (("densities", densities), (self.outcome.keywords, values)):
             check_shape(name, column, len(batch))
         self._check_outcomes(densities, values)
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.learn_many(rows, positions, self.space.relative(densities, positions), values)
         self._batches.learn(decisions, stacklevel=2)
-        self.warn_of_late_fields(batch, stacklevel=2)
+        self._warn_of_late_fields(batch, stacklevel=2)
 
     def densities_many(
         self, contexts: Contexts, actions: Any, within: Sequence[Narrowing | None] | None = None
     ) -> Floats:
-        """The joint density of each row's action, which any policy may have drawn."""
         batch = self.batch(contexts)
         positions = self.space.rows(actions, len(batch))
         lows, highs = self.space.boxes(within, len(batch))
         densities = np.zeros(lows.shape)
         limited = self._limited_rows(batch)
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.densities_many(rows, lows, highs, positions, densities, *limited)
         joint: Floats = (densities / self.space.units(positions)).prod(axis=1)
         return joint
 
     def predict_losses(self, contexts: Contexts, actions: Any) -> Floats:
-        """The predicted loss of each row's action, or of several per row: an array of rows, actions and positions."""
+        """The predicted loss of one of the `actions` for each of the `contexts`, or of several: an array of rows, actions and positions."""
         batch = self.batch(contexts)
         shape = np.shape(actions)[:2] if isinstance(actions, np.ndarray) and actions.ndim == 3 else (len(batch),)
         table = actions.reshape(-1, actions.shape[2]) if len(shape) == 2 else actions
         positions = self.space.rows(table, len(batch) * math.prod(shape[1:]))
         shares = np.empty(shape)
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.predict_many(rows, math.prod(shape[1:]), positions, shares.reshape(-1))
         low, high = loss_unit(self.losses)
         return low + shares * (high - low)
 
     def best(self, context: Context, within: Narrowing | None = None) -> A:
-        """The action without exploration, for which there is nothing to learn or to log.
+        """The action without exploration, for a `context` and `within` as in `decide`, for which there is nothing to learn or to log.
 
         >>> import manul
         >>> manul.Auto(actions={"price": (10, 50), "discount": (0, 0.3)}).best([0.3])
@@ -213,11 +208,17 @@ class AutoKnobs(Auto[A]):
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         player, features = self.player_and_context(context)
-        with self._explain_limits(), self.explain_rejection():
+        with self._explain_limits(), self._explain_rejection():
             return cast(A, self.space.action(player.best(features, lows, highs, limits, fields)))
 
+    def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:  # noqa: ARG002
+        raise numbers_only(self.space, "This method")
+
     def distribution(self, context: Context, within: Narrowing | None = None) -> JointDistribution:
-        """The distribution that `decide` draws from; with limits, it is a view of the agent until that learns."""
+        """The distribution that `decide` draws from, for a `context` and `within` as there.
+
+        With limits, it is a view of the agent until that learns.
+        """
         if self._limits is not None:
             return self._limited_distribution(context, within)
         lows, highs = self.space.ranges(within)
@@ -233,7 +234,7 @@ class AutoKnobs(Auto[A]):
         for combination in itertools.product(*allowed):
             positions = lows.copy()
             positions[choices] = combination
-            with self.explain_rejection():
+            with self._explain_rejection():
                 parts, chance = player.distributions(features, lows, highs, positions)
             branches.append(branch(self.space, dict(zip(choices, combination, strict=True)), chance, parts))
         return JointDistribution(self.space, tuple(branches))
@@ -259,7 +260,7 @@ class AutoKnobs(Auto[A]):
         return LimitedDistribution(self.space, (), density_of=density, draws_of=draws)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
-        """The state of the critic, as in `Auto.report`; its bandwidth is a share of each knob's range.
+        """The state of the critic, with a `context` and `points` as in `Auto.report`; its bandwidth is a share of each knob's range.
 
         With a context, `actions` and `losses` have the predicted loss along each knob, with the others at the best action.
         """
@@ -281,7 +282,6 @@ class AutoKnobs(Auto[A]):
         return {"actions": self.space.unwrap(values), "losses": self.space.unwrap(losses)}
 
     def make_player(self, width: int) -> Any:
-        """A new player for contexts of this width."""
         return _core.KnobsPlayer(width=width, **self._player_settings)
 
     def _make_named_player(self) -> Any:
@@ -345,11 +345,10 @@ class AutoKnobs(Auto[A]):
             )
         settings = {**self.parameters, "actions": self.space.describe(), "epsilon": schedules.describe(self.epsilon)}
         settings |= self.outcome.describe()
-        return "Auto", {**settings, **self.context_parameters()}, self.state()
+        return "Auto", {**settings, **self._context_parameters()}, self.state()
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
-        """The agent that was saved with these parameters and arrays."""
         settings = dict(parameters)
         width, names = settings.pop("width"), settings.pop("names")
         settings["actions"] = ActionSpace.from_description(settings["actions"])

@@ -115,21 +115,22 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         return COUNTERS if fades else super()._counters(player)
 
     def narrow(self, within: Any) -> Within:
-        """The range of one decision; raises InputError if the agent has no action in it."""
+        """The range of one decision, `within` or the whole; raises InputError if the agent has no action in it."""
         return self._range.narrow(within, self.narrowest_bandwidth)
 
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         return explore(smooth(centre, bandwidth, within), self.current_epsilon, within)
 
     def distribution(self, context: Context, within: Narrowing | None = None) -> Any:
-        """The distribution that `decide` draws from in a context; `within` narrows the range of actions."""
+        """The distribution that `decide` draws from in a `context`; `within` narrows the range of actions."""
         ends = self.narrow(within)
         return self._explore(*self._window(context, ends), ends)
 
     def best(self, context: Context, within: Narrowing | None = None) -> A:
         """The greedy action, the centre of the window that `decide` draws from with probability 1 - epsilon.
 
-        It has no density, so there is nothing to learn or to log.
+        The `context` and `within` are as in `decide`. The action has no density, so there is nothing to learn or to
+        log.
 
         >>> import manul
         >>> manul.Auto(actions=(0.0, 32.0)).best([0.3, 1.2])
@@ -139,12 +140,12 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
 
     def _window(self, context: Context, within: Within) -> tuple[float, float]:
         player, features = self.player_and_context(context)
-        with self.explain_rejection():
+        with self._explain_rejection():
             window: Within = player.window(features, *within)
             return window
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw an action for a context, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
+        """Draw an action for a `context`, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
         low, high = self.actions if within is None else self.narrow(within)
         native = self._native
         try:
@@ -153,7 +154,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             draw = NotImplemented  # the slow path raises the error with its reason
         if draw is NotImplemented:
             player, features = self.player_and_context(context)
-            with self.explain_rejection():
+            with self._explain_rejection():
                 draw = player.decide(features, low, high)
         action, density, floor = draw
         return Decision(action, density, within, floor)
@@ -165,7 +166,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
     def learn(
         self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
     ) -> None:
-        """Learn from the `loss` of a `decision` in its context, or from its `reward` if the agent was made with rewards."""
+        """Learn from the `loss` of a `decision` in its `context`, or from its `reward` if the agent was made with rewards."""
         if not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
             loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
@@ -183,23 +184,23 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             if late is not NotImplemented:
                 self._latest = decision
                 if late:
-                    self.warn_of_late_fields([context], stacklevel=2)
+                    self._warn_of_late_fields([context], stacklevel=2)
                 return
         _check_one_knob(decision)
         outcome = (_number("action", action), _number("density", density), _number("loss", loss), [low], [high])
-        self.check_outcomes(*map(_numbers, outcome))
+        self._check_taken(*map(_numbers, outcome))
         player, features = self.player_and_context(context)
-        with self.explain_rejection():
+        with self._explain_rejection():
             player.learn(features, float(cast(float, action)), float(density), float(loss), low, high)
         self._latest = decision
-        self.warn_of_late_fields([features], stacklevel=2)
+        self._warn_of_late_fields([features], stacklevel=2)
 
     def decide_many(self, contexts: Contexts, within: Any = None) -> Decisions[A]:
-        """Draw an action for each row; `within` has one (low, high) per row."""
+        """Draw an action for each of the `contexts`, rows, mappings or a data frame; `within` has one (low, high) per row."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.decide_many(rows, lows, highs, actions, densities, floors)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
         decisions = Decisions(actions, densities, floors=floors, **ends)
@@ -207,7 +208,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         return decisions
 
     def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw the decision with this number, any below 2^64, without counting it as a new decision."""
+        """Draw the decision with this `number`, any below 2^64, for a `context` and `within` as in `decide`, without counting it."""
         low, high = self.actions if within is None else self.narrow(within)
         native = self._native
         try:
@@ -216,17 +217,17 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             draw = NotImplemented  # the slow path raises the error with its reason
         if draw is NotImplemented:
             player, features = self.player_and_context(context)
-            with self.explain_rejection():
+            with self._explain_rejection():
                 draw = self._draw(player, features, low, high, number)
         action, density, floor = draw
         return Decision(action, density, within, floor)
 
     def decide_many_again(self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None) -> Decisions[A]:
-        """Draw the decision with each row's number without counting them as new decisions."""
+        """Draw the decisions with these `numbers`, for `contexts` and `within` as in `decide_many`, without counting them."""
         batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = self._ends(within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             if isinstance(player, _core.Player):
                 player.decide_many_again(rows, lows, highs, keys, actions, densities, floors)
             else:
@@ -249,11 +250,11 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             player.decisions = decisions
 
     def densities_many(self, contexts: Contexts, actions: Any, within: Any = None) -> Floats:
-        """The density of each row's action, which any policy may have drawn."""
+        """The density of each row's action; any policy may have drawn the `actions`. `contexts` and `within` are as in `decide_many`."""
         batch, points = self.batch(contexts), _numbers(actions)
         check_shape("actions", points, len(batch))
         lows, highs = self._ends(within, len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             if not isinstance(player, _core.Player):
                 return densities_by_row(self, rows, points, within)
             densities = np.empty(len(batch))
@@ -261,10 +262,10 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             return densities
 
     def largest_densities_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Floats:
-        """The largest density of any action of each row."""
+        """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             if not isinstance(player, _core.Player):
                 return largest_densities_by_row(self, rows, within)
             densities = np.empty(len(batch))
@@ -272,10 +273,10 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             return densities
 
     def moments_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row."""
+        """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             if not isinstance(player, _core.Player):
                 return moments_by_row(self, rows, within)
             means, squares = np.empty(len(batch)), np.empty(len(batch))
@@ -290,7 +291,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         *,
         rewards: npt.ArrayLike | None = None,
     ) -> None:
-        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
+        """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none."""
         loss_values = self.outcome.read_many(losses, rewards)
         _check_one_knob(decisions)
         batch = self.batch(contexts)
@@ -299,13 +300,13 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs, "highs")
         for name, array in (("actions", actions), ("densities", densities), (self.outcome.keywords, loss_values)):
             check_shape(name, array, len(batch))
-        self.check_outcomes(
+        self._check_taken(
             actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
         )
-        with self.player_and_contexts(batch) as (player, rows):
+        with self._player_and_contexts(batch) as (player, rows):
             player.learn_many(rows, actions, densities, loss_values, lows, highs)
         self._batches.learn(decisions, stacklevel=2)
-        self.warn_of_late_fields(batch, stacklevel=2)
+        self._warn_of_late_fields(batch, stacklevel=2)
 
     def contents(self) -> model_files.Contents:
         """The contents of a file with the agent."""
@@ -313,11 +314,11 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
         if "outcome" in settings:
             settings |= self.outcome.describe()
-        return type(self).__name__, {**settings, **self.context_parameters()}, self.state()
+        return type(self).__name__, {**settings, **self._context_parameters()}, self.state()
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
-        """The agent that was saved with these parameters and arrays."""
+        """The agent that was saved with these `parameters` and `arrays`."""
         width, names = parameters.pop("width"), parameters.pop("names")
         settings = {**parameters, "epsilon": schedules.from_description(parameters["epsilon"])}
         if "outcome" in settings:
@@ -358,8 +359,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             self.narrow((low, high))
         return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
-    def check_outcomes(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
-        """Raise InputError if an action, density or loss is invalid."""
+    def _check_taken(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         check_taken(actions, densities, lows, highs)
         self.outcome.check(losses)
 

@@ -35,8 +35,12 @@ from manul.utils.validation import check_bandwidth, check_leaves, check_whole_nu
 class Cats(BaseAgent[float]):
     """A tree that routes a context to one of its leaves and chooses an action within a bandwidth of the leaf's action.
 
-    The weights of named contexts are in hash tables of 2^`table_bits` entries, for any number of names and leaves. After
-    `half_life` rounds, old evidence counts half.
+    `actions` are (low, high). The number of `leaves` is a power of two. The `bandwidth` is the half-width of the window
+    around an action, in its units. `epsilon`, a number or a schedule such as `manul.schedules.Fading()`, is the share
+    of decisions that explore the whole range. `losses` or `rewards` is the range of what is learned, (low, high), or an
+    `outcome` says it. The same `seed` and input give the same decisions. The weights of named contexts are in hash
+    tables of 2^`table_bits` entries, for any number of names and leaves. After `half_life` rounds, old evidence counts
+    half.
 
     >>> agent = Cats(actions=(0.0, 32.0), leaves=1024, bandwidth=2.0, seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -68,6 +72,8 @@ class Cats(BaseAgent[float]):
     @classmethod
     def paper(cls, *, learner: learners.NodeLearner = learners.CoinBetting(target="costs"), **settings: Any) -> Self:  # noqa: B008 - frozen
         """The paper to the letter: leaf i at i/K, raw contexts, costs without a baseline.
+
+        The `learner` is one of `manul.learners`; `settings` are those of `Cats`.
 
         >>> Cats.paper(leaves=8, bandwidth=1/8)
         Cats.paper(actions=(0.0, 1.0), leaves=8, ..., learner=CoinBetting(target='costs'))

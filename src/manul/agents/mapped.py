@@ -47,7 +47,7 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
     lambda seed: Mapped(agent=AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), features=Fourier(count=8)),
 )
 class Mapped(PlotMixin, model_files.FileMixin):
-    """An agent that applies a feature map to each context.
+    """An `agent` behind a feature map, `features`, one of `manul.maps`, which is applied to each context.
 
     >>> import manul
     >>> agent = Mapped(agent=manul.Cats(leaves=64, bandwidth=1/16), features=manul.maps.Crosses())
@@ -107,7 +107,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         return int(getattr(self.agent, "nbytes", 0))
 
     def map(self, context: Context) -> Context:
-        """Apply the feature map to a context; an empty context stays empty.
+        """Apply the feature map to a `context`; an empty context stays empty.
 
         >>> import manul
         >>> agent = Mapped(agent=manul.Cats(leaves=64, bandwidth=1/16), features=manul.maps.Crosses())
@@ -120,21 +120,21 @@ class Mapped(PlotMixin, model_files.FileMixin):
         return self._map(features) if len(features) or self._has_columns(features) else features
 
     def distribution(self, context: Context, within: Any = None) -> Any:
-        """The distribution that `decide` draws from."""
+        """The distribution that `decide` draws from, for a `context` and `within` as there."""
         mapped = self.map(context)
         distribution = self.agent.distribution(mapped, within)
         self._fix(context, mapped)
         return distribution
 
     def decide(self, context: Context, within: Within | None = None) -> Decision:
-        """Draw an action."""
+        """Draw an action for a `context`; `within` narrows the range of actions."""
         mapped = self.map(context)
         decision = self.agent.decide(mapped, within)
         self._fix(context, mapped)
         return decision
 
     def best(self, context: Context, within: Within | None = None) -> float:
-        """The greedy action, if the agent inside has one."""
+        """The greedy action, if the agent inside has one. `context` and `within` are as in `decide`."""
         mapped = self.map(context)
         action: float = self.agent.best(mapped, within)  # type: ignore[attr-defined]
         self._fix(context, mapped)
@@ -143,21 +143,23 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def learn(
         self, context: Context, decision: Decision, loss: float | None = None, *, reward: float | None = None
     ) -> None:
-        """Learn from the loss of a decision, or from its reward if the agent inside was made with rewards."""
+        """Learn from the `loss` of a `decision` in its `context`, or from its `reward` if the agent inside was made with rewards."""
         mapped = self.map(context)
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
         self.agent.learn(mapped, decision, **outcome)
         self._fix(context, mapped)
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
-        """Draw the decision with this number without counting it, if the agent inside can."""
+        """Draw the decision with this `number` for a `context` and `within` as in `decide`, without counting it, if the
+        agent inside can.
+        """
         mapped = self.map(context)
         decision = self.agent.decide_again(number, mapped, within)
         self._fix(context, mapped)
         return decision
 
     def decide_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Decisions:
-        """Draw an action for each row; `within` has one (low, high) per row."""
+        """Draw an action for each row of `contexts`; `within` has one (low, high) per row."""
         rows, mapped = self._map_many(contexts)
         decisions = self.agent.decide_many(mapped, within)
         self._fix_many(rows, mapped)
@@ -166,14 +168,16 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def decide_many_again(
         self, numbers: npt.ArrayLike, contexts: Contexts, within: npt.ArrayLike | None = None
     ) -> Decisions:
-        """Draw the decision with each row's number without counting them, if the agent inside can."""
+        """Draw the decisions with these `numbers`, for `contexts` and `within` as in `decide_many`, without counting
+        them, if the agent inside can.
+        """
         rows, mapped = self._map_many(contexts)
         decisions: Decisions = self.agent.decide_many_again(numbers, mapped, within)  # type: ignore[attr-defined]
         self._fix_many(rows, mapped)
         return decisions
 
     def densities_many(self, contexts: Contexts, actions: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
-        """The density of each row's action, which any policy may have drawn."""
+        """The density of each row's action; any policy may have drawn the `actions`. `contexts` and `within` are as in `decide_many`."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "densities_many", None)
         if batch is not None and (isinstance(mapped, np.ndarray) or not self.space.is_number):
@@ -181,7 +185,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
 
     def largest_densities_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Floats:
-        """The largest density of any action of each row."""
+        """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "largest_densities_many", None)
         if batch is not None and isinstance(mapped, np.ndarray):
@@ -189,7 +193,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         return largest_densities_by_row(self.agent, mapped, within)
 
     def moments_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row."""
+        """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
         _, mapped = self._map_many(contexts)
         batch = getattr(self.agent, "moments_many", None)
         if batch is not None and isinstance(mapped, np.ndarray):
@@ -204,7 +208,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         *,
         rewards: npt.ArrayLike | None = None,
     ) -> None:
-        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
+        """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none."""
         rows, mapped = self._map_many(contexts)
         outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
         self.agent.learn_many(mapped, decisions, **outcomes)
@@ -226,7 +230,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
-        """The agent that was saved with these parameters and arrays."""
+        """The agent that was saved with these `parameters` and `arrays`."""
         inside, features, *widths = (parameters[name] for name in ("agent", "features", "width", "mapped_width"))
         split = model_files.split_by_prefix(arrays)
         if len(parameters) != 4 or not split.keys() <= {"agent", "features"}:

@@ -40,7 +40,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
 
     @abstractmethod
     def make_player(self, width: int) -> HostedPlayer:
-        """A new player for contexts of this width."""
+        """A new player for contexts of this `width`."""
 
     @property
     def width(self) -> int | None:
@@ -72,7 +72,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return 0 if self.player is None else self.player.decisions
 
     def expected_nbytes(self, width: int | None) -> int:
-        """About the memory of the agent after many rounds, for contexts of a width; None is for named contexts.
+        """About the memory of the agent after many rounds, for contexts of a `width`; None is for named contexts.
 
         >>> import manul
         >>> manul.Cats(leaves=1024, bandwidth=1/16).expected_nbytes(100)
@@ -85,13 +85,14 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
             return sys.maxsize
 
     def state(self) -> model_files.Arrays:
+        """The learned state, as arrays by name."""
         if self.player is None:
             return {}
         counts = {name: np.array([getattr(self.player, name)], np.uint64) for name in self._counters(self.player)}
         return {**self.player.state(), **counts}
 
     def restore(self, player: HostedPlayer, arrays: model_files.Arrays) -> None:
-        """Restore the state of a file in a new player."""
+        """Restore the state of a file, its `arrays`, in a new `player`."""
         state = dict(arrays)
         for name in self._counters(player):
             (count,) = model_files.vectors({name: state.pop(name)}, **{name: ("u8", 1)})
@@ -105,15 +106,15 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return COUNTERS[:1]
 
     def is_native(self, contexts: conversion.Row) -> bool:
-        """Whether the core handles rows of contexts like these."""
+        """Whether the core handles rows of `contexts` like these."""
         return isinstance(self.player_for(contexts), _core.BasePlayer)
 
     def start(self, width: int) -> HostedPlayer:
-        """Create the player for contexts of a width."""
+        """Create the player for contexts of a `width`."""
         return self._hold(self.make_player(width), width)
 
     def start_named(self, names: dict[str, Any] | None = None) -> HostedPlayer:
-        """Create the player for named contexts, with the names of a file if given."""
+        """Create the player for named contexts, with the `names` of a file if given."""
         player, self._named = self._hold(self._make_named_player(), 0), True
         if names is not None:
             assert self._native is not None
@@ -128,7 +129,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return player
 
     def player_for(self, rows: conversion.Row) -> HostedPlayer:
-        """The player for rows of numbers; the first call creates it."""
+        """The player for `rows` of numbers; the first call creates it."""
         if self.player is None:
             return self.start(rows.shape[-1])
         if self._named:
@@ -138,7 +139,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return self.player
 
     def batch(self, contexts: Any) -> conversion.Row | NamedBatch:
-        """Many contexts, as rows of numbers or with named fields; empty ones fit both."""
+        """Many `contexts`, as rows of numbers or with named fields; empty ones fit both."""
         if self._takes_rows():
             return conversion.number_rows(contexts)
         if self._named and isinstance(contexts, list) and not contexts:
@@ -152,14 +153,14 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return self.player is not None and not self._named
 
     @contextmanager
-    def player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[HostedPlayer, Any]]:
-        """The player, and a batch as it takes it; if a first batch of named contexts is rejected, the player goes."""
+    def _player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[HostedPlayer, Any]]:
+        """The player, and a `batch` as it takes it; if a first batch of named contexts is rejected, the player goes."""
         if not isinstance(batch, NamedBatch):
             yield self.player_for(batch), batch
             return
         first = self.player is None
         try:
-            with self.explain_rejection():
+            with self._explain_rejection():
                 yield self._player_for_names(), batch.contexts
         except BaseException:
             if first:
@@ -167,14 +168,14 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
                 self._named = False
             raise
 
-    def warn_of_late_fields(self, batch: Any, stacklevel: int) -> None:
-        """Warn of fields that the contexts just learned have added, if they look misspelt."""
+    def _warn_of_late_fields(self, batch: Any, stacklevel: int) -> None:
+        """Warn of fields that a batch just learned has added, if they look misspelt."""
         if self._native is not None and self._native.late_fields:
             fields = self._native.fields
             warn_of_misspelt_fields(self._native.late_fields, fields, batch.__getitem__, stacklevel + 1)
 
     def player_and_context(self, context: Any) -> tuple[HostedPlayer, Any]:
-        """The player, and the context converted for it; an empty context fits rows and named fields."""
+        """The player, and the `context` converted for it; an empty context fits rows and named fields."""
         named = conversion.is_named(context) and not (self._takes_rows() and is_record(context))
         if named:
             fields = conversion.to_dict(context)
@@ -185,7 +186,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
             return self._player_for_names(), {}
         return self.player_for(row), row
 
-    def context_parameters(self) -> dict[str, Any]:
+    def _context_parameters(self) -> dict[str, Any]:
         """The width or the names of contexts, for a file."""
         if not self._named or self._native is None:
             return {"width": self._width, "names": None}
@@ -194,7 +195,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return {"width": self._width, "names": names}
 
     @contextmanager
-    def explain_rejection(self) -> Iterator[None]:
+    def _explain_rejection(self) -> Iterator[None]:
         """Turn a rejection by the core into an error that names the field."""
         try:
             yield

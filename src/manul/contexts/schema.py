@@ -182,7 +182,7 @@ class Field:
 
 @dataclass(frozen=True)
 class ContextSchema:
-    """The fields of contexts: a width for rows of numbers, or fields by name, in the order of appearance.
+    """The fields of contexts: a `width` for rows of numbers, or `fields` by name, in the order of appearance.
 
     An absent field of the schema is a missing one, unless the schema is `sparse`: features of Vowpal Wabbit, rows of sparse
     matrices and contexts of more than 256 fields, in which an absent one is 0. Agents and logs have a `schema`.
@@ -198,7 +198,7 @@ class ContextSchema:
 
     @classmethod
     def of(cls, contexts: Any, *, strict: bool = True) -> ContextSchema:
-        """The schema of contexts, of the columns of an Arrow schema, or of a description.
+        """The schema of `contexts`, of the columns of an Arrow schema, or of a description.
 
         Without `strict`, a field that is a number in one context and text in another is of kind "any", not an error.
         """
@@ -215,11 +215,12 @@ class ContextSchema:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Field]) -> ContextSchema:
+        """The schema of `fields` by name."""
         return cls(None, fields, len(fields) > MOST_MEMBERS)
 
     @classmethod
     def of_leaves(cls, kinds: Mapping[str, str]) -> ContextSchema:
-        """The schema of the fields that an agent knows, by path.
+        """The schema of the fields that an agent knows, with their `kinds` by path.
 
         >>> fields = ContextSchema.of_leaves({"age": "number", "at": "time", "at.days": "number", "at.month": "text"}).fields
         >>> {name: each.kind for name, each in fields.items()}
@@ -239,14 +240,16 @@ class ContextSchema:
         return cls.from_fields({name: Field("any", items=_NONE) if name in roots else fields[name] for name in fields})
 
     def field(self, name: str) -> Field | None:
-        """The field of a name; a list or object of which only members are known may be anything."""
+        """The field of a `name`; a list or object of which only members are known may be anything."""
         if name in self.fields:
             return self.fields[name]
         inside = any(path.startswith((f"{name}.", f"{name}[")) for path in self.fields)
         return Field("any", items=_NONE) if inside else None
 
     def merge(self, other: ContextSchema, *, strict: bool = True) -> ContextSchema:
-        """The schema that holds the contexts of both; a field that changes its kind is an error."""
+        """The schema that holds the contexts of this one and an `other`; a field that changes its kind is an error if
+        `strict`, and otherwise of kind "any".
+        """
         if self.width != other.width:
             raise InputError(f"contexts must all have the same width, got {self.width} and {other.width}.", "contexts")
         fields = {**self.fields, **other.fields}
@@ -256,7 +259,7 @@ class ContextSchema:
         return ContextSchema(self.width, merged.fields, self.sparse or other.sparse or merged.sparse)
 
     def to_arrow(self, contexts: Contexts) -> pa.Table:
-        """The columns of a log of contexts with named fields."""
+        """The columns of a log of `contexts` with named fields."""
         import pyarrow as pa
 
         columns = context_columns(contexts) or {}
@@ -270,7 +273,7 @@ class ContextSchema:
         return each.to_arrow(values, name) if isinstance(values, list | np.ndarray) else cast_column(values, each, name)
 
     def batch(self, columns: pa.Table | Contexts) -> Any:
-        """Contexts as the batch methods of agents take them: rows of numbers, or columns of values by name."""
+        """Contexts as the batch methods of agents take them: rows of numbers, or `columns` of values by name."""
         if self.width is not None:
             return np.asarray(columns, np.float32)
         values = data_frames.columns(self.to_arrow(columns)) or {}
@@ -280,12 +283,13 @@ class ContextSchema:
         return [{name: each for name, each in zip(values, row, strict=True) if each is not None} for row in rows]
 
     def from_json(self, context: Any) -> Any:
-        """A context of JSON with dates and times as values of Python."""
+        """A `context` of JSON with dates and times as values of Python."""
         if not isinstance(context, Mapping):
             return context
         return {name: (self.field(name) or _NONE).from_json(value, name) for name, value in context.items()}
 
     def to_json(self, context: Any) -> Any:
+        """A `context` in JSON values; `from_json` is the inverse."""
         return dates.to_json(context)
 
     def describe(self) -> dict[str, Any]:

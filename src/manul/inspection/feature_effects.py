@@ -264,14 +264,16 @@ def _best_value(policy: Any, knobs: ActionSpace, name: str | None) -> tuple[Pred
     if name is None:
         name = next(iter(numeric), None)
     if name is None or name not in numeric:
-        rule = f"The knobs with numbers are {', '.join(numeric)}." if numeric else "No knob has numbers."
+        if not numeric:
+            raise ParameterError("effects needs a knob with numbers, but the actions are options.", "policy")
+        rule = f"The knobs with numbers are {', '.join(numeric)}."
         raise ParameterError(f"unknown knob {name!r}. {remedy(str(name), numeric, rule)}", "knob")
 
     def best(contexts: Any) -> Floats:
-        return np.array([policy.best(context)[name] for context in contexts], dtype=np.float64)
+        return np.array([knobs.wrap(policy.best(context))[name] for context in contexts], dtype=np.float64)
 
     ends = numeric[name].sweep(2)
-    return best, (float(ends[0]), float(ends[1])), f"best {name}"
+    return best, (float(ends[0]), float(ends[1])), f"best {name or 'action'}"
 
 
 def _moved(predict: Predict, table: ContextTable, name: str, rows: Ints, values: list[Any]) -> Floats:

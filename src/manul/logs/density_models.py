@@ -50,7 +50,7 @@ DENSITY_MODELS = Registry[Fit]("density model", "manul.agents", suggestion=DEFAU
 
 
 def register_density_model(name: str) -> Callable[[_Function], _Function]:
-    """Register a density model under a name, for `estimate_densities`.
+    """Register a density model under a `name`, for `estimate_densities`.
 
     Decorate a function of contexts, logged actions, their ranges, one (low, high) per row, and a seed, that returns an
     object with `densities(contexts, actions, ranges)`. Contexts are rows of numbers, or an Arrow table or dicts if they

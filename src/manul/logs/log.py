@@ -129,13 +129,16 @@ class Source(Protocol):
 
 
 class Log:
-    """Contexts, actions, densities and losses of rounds, and lows and highs if rounds had their own ranges.
+    """Contexts, `actions`, `densities` and `losses` of rounds, and `lows` and `highs` if rounds had their own ranges.
 
-    A log of rewards has `rewards`; its losses are the negative rewards, and `reward_range` declares the range of the
-    rewards. `densities_estimated` marks densities that were not logged but estimated; the mark is kept in files. If actions
-    have several `knobs`, given as to an agent, actions and `densities_by_knob` are columns by knob, and `within` has the
-    narrower ranges of each round, or None. Contexts are rows of numbers, or a data frame, columns by name or a list of rows
-    with names. `arms` says which arm of a rollout decided, "learner" or "baseline"; the column is called `rollout_arm`.
+    `times` are in seconds since 1970, `ids` are texts, and `floors` are the smallest densities, if known.
+    `action_range` and `loss_range` are the declared ranges, (low, high); an `outcome` says what the losses are. A log
+    of rewards has `rewards`; its losses are the negative rewards, and `reward_range` declares the range of the rewards.
+    `densities_estimated` marks densities that were not logged but estimated; the mark is kept in files. If actions have
+    several `knobs`, given as to an agent, actions and `densities_by_knob` are columns by knob, and `within` has the
+    narrower ranges of each round, or None. `contexts` are rows of numbers, or a data frame, columns by name or a list of
+    rows with names. `arms` says which arm of a rollout decided, "learner" or "baseline"; the column is called
+    `rollout_arm`.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -199,9 +202,9 @@ class Log:
 
     @classmethod
     def from_table(cls, table: object, *, density: Density = "logged", **declared: Unpack[Declared]) -> Log:
-        """Build a log from an Arrow table, data frame or dict of columns; columns that are not the log's own are the context.
+        """Build a log from an Arrow `table`, data frame or dict of columns; columns that are not the log's own are the context.
 
-        `action_range` and `loss_range` or `reward_range` declare the ranges, and `knobs` those of several knobs; Arrow
+        `declared` are `action_range` and `loss_range` or `reward_range`, and `knobs`, the ranges of several knobs; Arrow
         tables and pandas frames of a log have them, polars frames have not. `like`, the agent that decided, another log or
         a schema of contexts, says ranges and types that the table does not say. `skip_bad` skips invalid rows. With
         `density="estimate"`, densities are estimated from the contexts and actions, and need not be in the table.
@@ -221,7 +224,7 @@ class Log:
 
     @classmethod
     def from_arrow(cls, table: pa.Table, **declared: Unpack[Declared]) -> Log:
-        """Build a log from an Arrow table; `to_arrow` is the inverse. See `from_table` for the parameters.
+        """Build a log from an Arrow `table`; `to_arrow` is the inverse. See `from_table` for what is `declared`.
 
         >>> import pyarrow
         >>> table = pyarrow.table({"age": [30, 41], "action": [1, 2], "density": [1, 1], "reward": [0, 1]})
@@ -237,9 +240,9 @@ class Log:
 
     @classmethod
     def from_pandas(cls, frame: pandas.DataFrame, **declared: Unpack[Declared]) -> Log:
-        """Build a log from a pandas data frame, whose index must be plain row numbers; `to_pandas` is the inverse.
+        """Build a log from a pandas data `frame`, whose index must be plain row numbers; `to_pandas` is the inverse.
 
-        See `from_table` for the parameters. Knobs are the columns action.NAME and density.NAME.
+        See `from_table` for what is `declared`. Knobs are the columns action.NAME and density.NAME.
 
         >>> import pandas
         >>> frame = pandas.DataFrame({"age": [30, 41], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
@@ -256,9 +259,9 @@ class Log:
 
     @classmethod
     def from_polars(cls, frame: polars.DataFrame, **declared: Unpack[Declared]) -> Log:
-        """Build a log from a polars data frame; `to_polars` is the inverse, but does not keep the ranges.
+        """Build a log from a polars data `frame`; `to_polars` is the inverse, but does not keep the ranges.
 
-        See `from_table` for the parameters. Knobs are the columns action.NAME and density.NAME.
+        See `from_table` for what is `declared`. Knobs are the columns action.NAME and density.NAME.
 
         >>> import polars
         >>> frame = polars.DataFrame({"age": [30, 41], "action": [1, 2], "density": [1, 1], "loss": [0, 1]})
@@ -294,11 +297,11 @@ class Log:
         format: str | None = None,  # noqa: A002 - as in pandas and open
         **declared: Unpack[Declared],
     ) -> Log:
-        """Read a whole log into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
+        """Read the whole log at a `path` into memory; `skipped` counts the invalid rows that `skip_bad` skipped.
 
         The format is that of the suffix, or `format`: "vw" reads Vowpal Wabbit's text from a file of any name. Parquet
-        keeps types and ranges. CSV and JSON Lines do not: `like` says them, so that a column of a CSV file is a date again.
-        See `from_table` for `density` and for what else is declared.
+        keeps types and ranges. CSV and JSON Lines do not: `like` says them, so that a column of a CSV file is a date
+        again. See `from_table` for `density` and for what else is `declared`.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -322,9 +325,9 @@ class Log:
         format: str | None = None,  # noqa: A002 - as in read
         **declared: Unpack[Declared],
     ) -> Batches:
-        """Read a file as logs of at most `size` rows, one after the other; the file may be larger than memory.
+        """Read the file at a `path` as logs of at most `size` rows, one after the other; the file may be larger than memory.
 
-        See `read` for the format, and `from_table` for what is declared.
+        See `read` for the `format`, and `from_table` for what is `declared`.
 
         >>> import tempfile, pathlib
         >>> folder = tempfile.TemporaryDirectory()
@@ -337,13 +340,13 @@ class Log:
         return Batches(path, size, _Settings(**declared), file_format=format)
 
     def write(self, path: str | Path) -> None:
-        """Write the log atomically, in the format of the suffix; see `read` for an example."""
+        """Write the log to a `path` atomically, in the format of the suffix; see `read` for an example."""
         with LogWriter(path) as writer:
             writer.write(self)
 
     @staticmethod
     def concat(logs: Sequence[Log]) -> Log:
-        """Concatenate logs, in order; sparse contexts may have different features.
+        """Concatenate `logs`, in order; sparse contexts may have different features.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
         >>> len(Log.concat([log, log]))
@@ -546,7 +549,7 @@ class Log:
         return f"Log({len(self)} rows, {columns.describe(self.table.schema)})"
 
     def with_estimated_densities(self, densities: Floats) -> Log:
-        """The log with estimated densities, marked as such, and without floors.
+        """The log with estimated `densities`, marked as such, and without floors.
 
         >>> log = Log(np.zeros((2, 1), np.float32), np.ones(2), np.ones(2), np.ones(2))
         >>> log.with_estimated_densities(np.array([0.5, 2.0])).densities_estimated
@@ -559,7 +562,7 @@ class Log:
         return Log._from_arrow(table, replace(self._metadata, densities_estimated=True), self.skipped)
 
     def rows(self, selection: Selection) -> Log:
-        """The log of a selection of rounds.
+        """The log of a `selection` of rounds.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
         >>> len(log.rows(slice(1, 3)))
@@ -573,7 +576,9 @@ class Log:
     def split(
         self, share: float, by: Literal["order", "time", "random"] = "order", *, seed: int = 0
     ) -> tuple[Log, Log]:
-        """Split off a share of the rounds: the first, the earliest, or random ones. Each part keeps its order.
+        """Split off a `share` of the rounds; each part keeps its order.
+
+        They are the first `by` "order", the earliest by "time", or "random" ones, which a `seed` chooses.
 
         >>> log = Log(np.zeros((4, 2), np.float32), np.arange(4.0), np.ones(4), np.ones(4))
         >>> log.split(0.5, by="random", seed=2)[0].actions
@@ -633,7 +638,10 @@ class Batches:
 
 
 class LogWriter:
-    """Writes logs to a file, which appears when it is closed; after an error it does not.
+    """Writes logs to the file at a `path`, which appears when it is closed; after an error it does not.
+
+    With `append`, it keeps the rows of an existing file, whose ranges are given as `knobs`, or are those of an agent or
+    log that it is `like`, if the file does not have them.
 
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
@@ -670,7 +678,7 @@ class LogWriter:
         return self
 
     def write(self, log: Log) -> None:
-        """Add the rows of a log, which must have the columns of the first one."""
+        """Add the rows of a `log`, which must have the columns of the first one."""
         self._file.write(log.table)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:

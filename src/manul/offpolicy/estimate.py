@@ -39,13 +39,14 @@ class Reward(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimated loss of a policy with its confidence interval, diagnostics of the weights, and objections, if any.
+    """The estimated loss of a policy with its confidence interval, diagnostics of the weights, and `objections`, if any.
 
     `effective_size` is the effective sample size: the number of decisions by the policy itself that would be as
-    informative. A mean weight far from 1 means that the logged densities are wrong. `bandwidth` is the half-width of the
-    window around the actions of a deterministic policy, and `smoothing` says it in words, also for several knobs. Texts
-    and plots show the `outcome` of the log; if it has rewards, `value`, `low` and `high` are negative rewards all the same, and
-    `reward` has the rewards.
+    informative. The log has `rows`; the `estimator`, the kind of `interval` and its confidence `level` are those of
+    `evaluate`. `largest_weight` is the largest importance weight; a `mean_weight` far from 1 means that the logged
+    densities are wrong. `bandwidth` is the half-width of the window around the actions of a deterministic policy, and
+    `smoothing` says it in words, also for several knobs. Texts and plots show the `outcome` of the log; if it has
+    rewards, `value`, `low` and `high` are negative rewards all the same, and `reward` has the rewards.
 
     >>> print(Estimate(0.25, 0.2, 0.3, effective_size=120.0, largest_weight=4.0, mean_weight=1.0, rows=1000))
     0.25 [0.2, 0.3] (95 % empirical-likelihood, snips), 1,000 rows, effective sample size 120
@@ -111,7 +112,10 @@ class Estimate:
         return all(objection.severity != "error" for objection in self.objections)
 
     def plot(self, axes: Axes | None = None, *, label: str | None = None) -> Axes:
-        """Draw the estimate and its interval; several estimates may share axes. If one cannot be known, its row is empty."""
+        """Draw the estimate and its interval beside a `label`; several estimates may share `axes`.
+
+        If one cannot be known, its row is empty.
+        """
         from manul.plotting import interval_plot
 
         value, low, high = self.numbers

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.ranges import fraction
+from manul.actions.space import numbers_only, several_knobs
 from manul.contexts.typical import sweep
 from manul.errors import InputError, MissingDependency, ParameterError
 from manul.outcomes import LOSSES, Outcome
@@ -162,6 +163,9 @@ def policy_map(
     >>> policy_map(manul.Cats(leaves=8, bandwidth=1/8), world.contexts, 0, world.targets).get_xlabel()
     'feature 0'
     """
+    space = several_knobs(policy)
+    if space is not None:
+        raise numbers_only(space, "This plot")
     line = sweep(contexts, feature)
     axes = new_axes() if axes is None else axes
     if targets is not None:

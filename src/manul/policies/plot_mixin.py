@@ -22,9 +22,10 @@ class PlotMixin:
         targets: npt.ArrayLike | None = None,
         axes: Axes | None = None,
     ) -> Axes:
-        """Plot the policy as a function of one feature, by number or name, with the others at typical values.
+        """Plot the policy as a function of one `feature`, by number or name, with the others at typical values.
 
-        `contexts` are as in `decide_many`, or a log; `targets` are the best actions, if known, drawn as dots.
+        `contexts` are as in `decide_many`, or a log; `targets` are the best actions, if known, drawn as dots. `axes`
+        are those of matplotlib to draw on.
         """
         from manul.plotting import policy_map
 

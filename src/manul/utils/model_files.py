@@ -66,6 +66,7 @@ class FileMixin(ABC):
         """The object that was saved with these parameters and arrays."""
 
     def save(self, path: str | Path) -> None:
+        """Write the object to a file at a `path`; `manul.load` reads it."""
         write(path, *self.contents(), trained_on=self.trained_on)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -159,7 +160,7 @@ def load(path: str | Path) -> Any: ...
 @overload
 def load(path: str | Path, kind: type[T]) -> T: ...
 def load(path: str | Path, kind: type[Any] = object) -> Any:
-    """Load an agent or policy from a file, which must be of a `kind` if one is given.
+    """Load an agent or policy from the file at a `path`, which must be of a `kind` if one is given.
 
     >>> import tempfile, pathlib, manul
     >>> folder = tempfile.TemporaryDirectory()
@@ -176,7 +177,7 @@ def load(path: str | Path, kind: type[Any] = object) -> Any:
 
 
 def dumps(saveable: Saveable) -> bytes:
-    """Serialize an agent or policy to the bytes of its file.
+    """Serialize an agent or policy, `saveable`, to the bytes of its file.
 
     >>> import manul
     >>> loads(dumps(manul.Auto(seed=7)))
@@ -186,7 +187,7 @@ def dumps(saveable: Saveable) -> bytes:
 
 
 def loads(data: bytes, *, name: str = "file") -> Any:
-    """Load an agent or policy from bytes; errors refer to them as `name`. See `dumps` for an example."""
+    """Load an agent or policy from the `data` of `dumps`; errors refer to them as `name`. See `dumps` for an example."""
     return _restored(*_decode(data, name), name=name)
 
 

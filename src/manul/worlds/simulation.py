@@ -73,7 +73,7 @@ class Run:
 
 
 def simulate(agent: Agent | AutoKnobs, world: World | ScaledWorld | Several, *, progress: bool = False) -> Run:
-    """Run an agent once through a world; the agent learns from every round.
+    """Run an `agent` once through a `world`; the agent learns from every round. `progress` shows a bar on standard error.
 
     >>> import manul
     >>> run = simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=100))

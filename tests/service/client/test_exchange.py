@@ -70,4 +70,4 @@ def test_calls_have_signatures_and_descriptions_on_both_clients():
     for kind in (manul.Client, manul.AsyncClient):
         client = kind("http://127.0.0.1:1")
         assert list(inspect.signature(client.report_loss).parameters) == ["loop", "decision", "loss", "reward", "key"]
-        assert client.report_loss.__doc__.startswith("Report the loss of a decision, or its reward")
+        assert client.report_loss.__doc__.startswith("Report the `loss` of a `decision` of a `loop`, or its `reward`")

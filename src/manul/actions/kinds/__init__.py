@@ -14,7 +14,7 @@ _Kind = TypeVar("_Kind", bound=type[Knob[Any]])
 
 
 def register_knob(name: str) -> Callable[[_Kind], _Kind]:
-    """Register a kind of knob: a subclass of `Knob` whose `describe()` are its keyword arguments.
+    """Register a kind of knob under a `name`: a subclass of `Knob` whose `describe()` are its keyword arguments.
 
     In files, logs and requests a knob is a JSON object with these arguments, by whose names its kind is known.
     """

@@ -29,7 +29,7 @@ _SCALARS = str | int | float | np.generic
 @register_knob("choice")
 @dataclass(frozen=True, init=False)
 class Choice(Knob[O], Generic[O]):
-    """A knob with unordered options, such as templates.
+    """A knob with unordered `options`, such as templates.
 
     In a column of a log, the options are texts, truth values or numbers if all of them are, and otherwise JSON texts.
 
@@ -143,7 +143,7 @@ class Choice(Knob[O], Generic[O]):
         return [float(self.options.index(value)) for value in values]
 
     def find(self, value: object) -> O | None:
-        """The option that is equal to a value, or None."""
+        """The option that is equal to a `value`, or None."""
         if not isinstance(value, _SCALARS):
             return None
         number = self._numbers.get(_key(value))
@@ -163,7 +163,7 @@ class Choice(Knob[O], Generic[O]):
         return [None if option is None else self.text(option) for option in self.from_arrow(column).tolist()]
 
     def text(self, option: O) -> str:
-        """The text of an option in a file; `parse` is the inverse."""
+        """The text of an `option` in a file; `parse` is the inverse."""
         return self._text_of[_key(option)]
 
     def parse(self, text: str) -> O | None:
@@ -191,7 +191,7 @@ class Choice(Knob[O], Generic[O]):
         return str(self.arrow_type) == "string"
 
     def stored(self, option: O) -> Option:
-        """An option as it is stored in a column of `arrow_type`."""
+        """An `option` as it is stored in a column of `arrow_type`."""
         return self.text(option) if self._stores_text else option
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:

@@ -76,24 +76,24 @@ class Knob(ABC, Generic[Value]):
 
     @abstractmethod
     def position(self, value: Any, name: str) -> float:
-        """The position of a value; raises InputError if the knob does not have it."""
+        """The position of a `value`; raises InputError if the knob `name` does not have it."""
 
     @abstractmethod
     def value(self, position: float) -> Value:
-        """The value at a position."""
+        """The value at a `position`."""
 
     def positions(self, values: Any, name: str) -> Floats:
-        """The position of each value; values are few, so each is converted once. True is not 1."""
+        """The position of each of the `values` of the knob `name`; they are few, so each is converted once. True is not 1."""
         pairs = [(type(value), value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
         known = {pair: self.position(pair[1], name) for pair in dict.fromkeys(pairs)}
         return np.array([known[pair] for pair in pairs], dtype=np.float64)
 
     def column(self, positions: Floats) -> npt.NDArray[Any]:
-        """The values at positions, as an array."""
+        """The values at `positions`, as an array."""
         return np.array([self.value(place) for place in positions.tolist()], dtype=np.float64)
 
     def are_values(self, values: npt.NDArray[Any]) -> Flags:
-        """Flag the values of a column that the knob has."""
+        """Flag the `values` of a column that the knob has."""
         distinct, places = np.unique(values, return_inverse=True)
         return np.array([self._has(value) for value in distinct.tolist()], dtype=np.bool_)[places]
 
@@ -110,7 +110,7 @@ class Knob(ABC, Generic[Value]):
         return False
 
     def units(self, values: npt.NDArray[Any]) -> Floats:
-        """The change of the value per change of the position: what the density of a position is divided by."""
+        """The change of the value per change of the position, at each of the `values`: what the density of a position is divided by."""
         return np.full(len(values), self.largest_unit)
 
     @property
@@ -120,31 +120,31 @@ class Knob(ABC, Generic[Value]):
 
     @abstractmethod
     def narrow(self, within: Any, name: str) -> KnobRange:
-        """The range of positions that a decision may use; None is the whole range."""
+        """The range of positions `within` a narrower range of the knob `name`; None is the whole range."""
 
     @abstractmethod
     def stated(self, within: Any, name: str) -> Any:
-        """A narrower range in one form: a pair of numbers, or a list of options."""
+        """A narrower range of the knob `name`, `within`, in one form: a pair of numbers, or a list of options."""
 
     @abstractmethod
     def size(self, within: KnobRange) -> float:
-        """The length of a narrower range, or the number of its steps or options."""
+        """The length of a narrower range, `within`, or the number of its steps or options."""
 
     @abstractmethod
     def contains(self, lows: Any, highs: Any, positions: Any) -> Any:
-        """Whether positions are in ranges."""
+        """Whether `positions` are in ranges from `lows` to `highs`."""
 
     @abstractmethod
     def nearest(self, value: Any, within: Any, name: str) -> Value:
-        """The value of a narrower range that is nearest to one of the knob; raises InputError if there is no nearest one."""
+        """The value `within` a narrower range that is nearest to a `value` of the knob `name`; raises InputError if there is none."""
 
     @abstractmethod
     def spread(self, value: Any, within: Any) -> Marginal:
-        """The distribution that a single value of a narrower range counts as: the value, or a small part of a range."""
+        """The distribution that a single `value` counts as `within` a narrower range: the value, or a small part of a range."""
 
     @abstractmethod
     def marginal(self, levels: Levels) -> Marginal:
-        """The distribution of values whose positions have these levels."""
+        """The distribution of values whose positions have these `levels`."""
 
     @property
     @abstractmethod
@@ -153,7 +153,7 @@ class Knob(ABC, Generic[Value]):
 
     @abstractmethod
     def cells(self, positions: Floats) -> npt.NDArray[np.int64]:
-        """The cells of positions."""
+        """The cells of `positions`."""
 
     @abstractmethod
     def cell_volumes(self) -> Floats:
@@ -161,7 +161,7 @@ class Knob(ABC, Generic[Value]):
 
     @abstractmethod
     def cell_densities(self, marginal: Any) -> Floats:
-        """A distribution over the cells: the density of a range, the probability of steps and options."""
+        """A distribution, `marginal`, over the cells: the density of a range, the probability of steps and options."""
 
     @abstractmethod
     def middles(self, most: int = CELLS) -> list[Any]:
@@ -173,7 +173,7 @@ class Knob(ABC, Generic[Value]):
 
     @abstractmethod
     def places(self, values: Sequence[Any]) -> list[float]:
-        """Where values are drawn on an axis."""
+        """Where `values` are drawn on an axis."""
 
     @property
     @abstractmethod
@@ -182,7 +182,7 @@ class Knob(ABC, Generic[Value]):
 
     @abstractmethod
     def parse(self, text: str) -> Any:
-        """The value of a text in a file, or None."""
+        """The value of a `text` in a file, or None."""
 
     def texts(self, column: pa.Array) -> list[str | None]:
         """The values of a column as text; `parse` is the inverse."""
@@ -193,15 +193,15 @@ class Knob(ABC, Generic[Value]):
 
     @abstractmethod
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """A column of values; None is missing."""
+        """A column of `values`; None is missing."""
 
     @abstractmethod
     def from_arrow(self, column: pa.Array) -> npt.NDArray[Any]:
-        """The values of a column; NaN or None if one is missing or no value of the knob."""
+        """The values of a `column`; NaN or None if one is missing or no value of the knob."""
 
     @abstractmethod
     def as_column(self, values: Sequence[Any], name: str) -> npt.NDArray[Any]:
-        """Given values as an array; those that the knob does not have stay, or are None."""
+        """Given `values` as an array; those that the knob does not have stay, or are None. `name` is that of the knob, for errors."""
 
 
 class Number(Knob[float]):
@@ -231,7 +231,7 @@ class Number(Knob[float]):
         return np.diff(self.edges())
 
     def edges(self, count: int | None = None) -> Floats:
-        """The values at the ends of equal cells."""
+        """The values at the ends of `count` equal cells."""
         return self.column(np.linspace(0.0, 1.0, (count or self.cell_count) + 1))
 
     def cell_densities(self, marginal: Any) -> Floats:

@@ -19,7 +19,7 @@ from manul.utils.validation import Flags, Floats, are_within, check_range
 @register_knob("span")
 @dataclass(frozen=True)
 class Span(Number):
-    """A knob that can be set to any number from low to high; users write (low, high).
+    """A knob that can be set to any number from `low` to `high`; users write (low, high).
 
     A subclass may bend the scale: it defines `share`, `number`, `is_bent` and `units`.
 
@@ -61,11 +61,11 @@ class Span(Number):
         return (self.low, self.high)
 
     def share(self, values: Any) -> Any:
-        """The share of the range below values."""
+        """The share of the range below `values`."""
         return (values - self.low) / self.volume
 
     def number(self, shares: Any) -> Any:
-        """The number above these shares of the range."""
+        """The number above these `shares` of the range."""
         return self.low + shares * self.volume
 
     def position(self, value: Any, name: str) -> float:
@@ -112,7 +112,7 @@ class Span(Number):
         return value if within is None else min(max(value, float(within[0])), float(within[1]))
 
     def spread(self, value: float, within: Any) -> Distribution | Scaled:
-        """1/1024 of the range around a value, inside the narrower range.
+        """1/1024 of the range around a `value`, inside the narrower range, `within`.
 
         >>> Span(0.0, 1.0).spread(1.0, None).edges.tolist()
         [0.9990234375, 1.0]

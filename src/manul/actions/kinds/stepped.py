@@ -24,7 +24,7 @@ _ROUNDING = 1e-9  # of the number of steps: how far a value may be off
 @register_knob("steps")
 @dataclass(frozen=True)
 class Stepped(Number):
-    """A knob with equal steps, such as a whole number: low, low + step, …, high.
+    """A knob with equal steps, such as a whole number: from `low` to `high` by `step`.
 
     >>> days = Stepped(1, 14, 1)
     >>> days.count, days.value(days.position(3, "days"))

@@ -70,7 +70,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     `outcome_range`, which an agent with "auto" needs. Losses or rewards beyond it count as its ends, so the statements hold for
     losses or rewards that are cut off there.
 
-    Set `agent` to replace the learner: the new one begins at the first step, with new evidence and what is left of the budget.
+    The same `seed` and input give the same decisions. Set `agent` to replace the learner: the new one begins at the
+    first step, with new evidence and what is left of the budget.
 
     >>> import manul
     >>> rollout = Rollout(manul.Auto(seed=7), baseline=0.5, tolerance=0.05, steps=(0.05, 0.25, 1.0))
@@ -135,7 +136,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         return evidence_of(self.progress, self._in_flight, self.outcome)
 
     def distribution(self, context: Context, within: Narrowing | None = None, *, action: A | None = None) -> Any:
-        """The mixture of learner and baseline that `decide` draws from."""
+        """The mixture of learner and baseline that `decide` draws from, for a `context`, `within` and `action` as there."""
         baseline = self.baseline.arm(context, within, action)
         learner, share = self._learner(context, within), self.traffic
         return learner.mix(baseline.distribution, 1 - share) if share > 0 else baseline.distribution
@@ -148,10 +149,11 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         action: A | None = None,
         time: float | None = None,
     ) -> Decision[A]:
-        """Draw an action from the learner or the baseline; `action` is the caller's own one if the baseline is the caller.
+        """Draw an action from the learner or the baseline, for a `context` and `within` as in `Auto.decide`.
 
-        The decision has the density of the mixture of both arms, the `arm` that made it, and its number as `id`. Several knobs
-        have one joint density: a mixture is no product of densities by knob. `time` is in seconds, for a rollout with `patience_seconds`.
+        `action` is the caller's own one if the baseline is the caller. The decision has the density of the mixture of both
+        arms, the `arm` that made it, and its number as `id`. Several knobs have one joint density: a mixture is no product
+        of densities by knob. `time` is in seconds, for a rollout with `patience_seconds`.
         """
         self._check_time(time)
         baseline = self.baseline.arm(context, within, action)
@@ -168,7 +170,10 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         reward: float | None = None,
         time: float | None = None,
     ) -> None:
-        """Learn from the loss or reward of a decision of this rollout, whichever arm made it."""
+        """Learn from the `loss` or `reward` of a `decision` of this rollout in its `context`, whichever arm made it.
+
+        The `time` is that of `decide`.
+        """
         self._check_time(time)
         number = self._check_known([decision.id if isinstance(decision, Decision) else None])[0]
         outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
@@ -185,7 +190,10 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         actions: Any = None,
         time: float | None = None,
     ) -> Decisions[A]:
-        """Draw an action for each row; `within` has a narrower range and `actions` an action of the caller for each row."""
+        """Draw an action for each row of `contexts`; `within` has a narrower range and `actions` an action of the caller for each row.
+
+        The `time` is that of `decide`.
+        """
         self._check_time(time)
         rows = _rows(contexts)
         ranges, own = self._ranges(within, len(rows)), self._callers(actions, len(rows))
@@ -219,7 +227,10 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         rewards: npt.ArrayLike | None = None,
         time: float | None = None,
     ) -> None:
-        """Learn from the losses or rewards of many decisions, in order; if one of them is invalid, from none."""
+        """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none.
+
+        The `time` is that of `decide`.
+        """
         self._check_time(time)
         known = isinstance(decisions, Decisions) and decisions.ids is not None
         numbers = self._check_known(list(decisions.ids) if known else [None])  # type: ignore[arg-type]
@@ -232,7 +243,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             self._judge(number, value, time)
 
     def densities_many(self, contexts: npt.ArrayLike, actions: Any, within: Any = None) -> Floats:
-        """The density of each row's action, which any policy may have drawn."""
+        """The density of each row's action; any policy may have drawn the `actions`. `contexts` and `within` are as in `decide_many`."""
         rows = _rows(contexts)
         if self.space.is_number:
             return densities_by_row(self, rows, _columns("actions", actions, len(rows)), within)
@@ -247,11 +258,11 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         return share * learner + (1 - share) * np.array(baseline)
 
     def largest_densities_many(self, contexts: npt.ArrayLike, within: Any = None) -> Floats:
-        """The largest density of any action of each row."""
+        """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
         return largest_densities_by_row(self, _rows(contexts), within)
 
     def moments_many(self, contexts: npt.ArrayLike, within: Any = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row."""
+        """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
         return moments_by_row(self, _rows(contexts), within)
 
     def _learner(self, context: Context, within: Any) -> Any:
@@ -376,7 +387,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
-        """The rollout that was saved with these parameters and arrays."""
+        """The rollout that was saved with these `parameters` and `arrays`."""
         split = model_files.split_by_prefix(arrays)
         inside, baseline = parameters["agent"], parameters["baseline"]
         saved_policy = isinstance(baseline, dict) and "kind" in baseline

@@ -51,7 +51,7 @@ FORMATS = Registry[Format]("suffix", __name__, suggestion=".parquet")
 def register_format(
     suffix: str, *, read: Callable[[Problems, int], Iterator[Piece]], writer: Callable[[Path, pa.Schema], Writer]
 ) -> None:
-    """Register a log format under a suffix, for `Log.read`, `Log.write` and `manul convert`.
+    """Register a log format under a `suffix`, for `Log.read`, `Log.write` and `manul convert`.
 
     `read(problems, size)` yields the rows of the file `problems.path` in pieces of at most `size` rows;
     `arrow_tables.SchemaAdapter` converts any Arrow table to a piece. `writer(path, schema)` returns an object with

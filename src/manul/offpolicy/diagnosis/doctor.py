@@ -60,13 +60,14 @@ def doctor(
     like: Declares | None = None,
     progress: bool = False,
 ) -> list[Finding]:
-    """List the problems of a log for off-policy evaluation, most severe first, in one pass and constant memory.
+    """List the problems of a `log` for off-policy evaluation, most severe first, in one pass and constant memory.
 
-    With a policy, its importance weights are tested: their mean, their effective sample size and the largest. Without
+    With a `policy`, its importance weights are tested: their mean, their effective sample size and the largest. Without
     one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades. Logs with several
-    knobs are tested knob by knob. Whether the values of a row belong together is tested in the last 4,096 rows. `losses` is
-    the range of losses, if the log does not declare it, or `rewards` that of rewards, if the log has them; `like` is an agent or
-    another log that has the ranges.
+    knobs are tested knob by knob. Whether the values of a row belong together is tested in the last 4,096 rows.
+    `actions` and `losses` are the ranges of the log, if it does not declare
+    them, or `rewards` that of rewards, if the log has them; `like` is an agent or another log that has the ranges. `progress`
+    shows a bar on standard error.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log

@@ -50,12 +50,13 @@ def compare(
     largest_weight: float | None = None,
     progress: bool = False,
 ) -> Comparison:
-    """Compare policies with the logged policy, or with another one, by the difference of their losses on one log.
+    """Compare policies with the logged policy, or with another one, by the difference of their losses on one `log`.
 
     `against` is "logged", a name in `policies`, or a policy. `by` is a column of the contexts: each of its values is a
-    segment with its own row; `level` holds for each row, not for all of them together. `clusters` is a column, such as a
-    user, whose rows depend on each other. Intervals are those of empirical likelihood; two policies are told apart best on a
-    log with floors. If the log has rewards, rewards are printed. See `evaluate` for the other parameters.
+    segment with its own row; `level` holds for each row, not for all of them together. `clusters` is a column, such as
+    a user, whose rows depend on each other. Intervals are those of empirical likelihood; two policies are told apart
+    best on a log with floors. If the log has rewards, rewards are printed. The others are those of `evaluate`:
+    `actions`, `losses`, `rewards`, `like`, `bandwidth`, `largest_weight` and `progress`.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8, epsilon=0.5), manul.worlds.linear(rounds=5000)).log

@@ -39,7 +39,7 @@ ESTIMATORS = Registry[Estimator]("estimator", "manul.offpolicy.evaluation", sugg
 def register_estimator(
     name: str, *, fitted: bool = False, intervals: Sequence[str] | None = None, outcome_models: bool = False
 ) -> Callable[[_Function], _Function]:
-    """Register an estimator under a name, for `evaluate` and `manul evaluate --estimator NAME`.
+    """Register an estimator under a `name`, for `evaluate` and `manul evaluate --estimator NAME`.
 
     Decorate a function of a batch of rows, their importance weights and their losses, scaled to [0, 1], that returns the
     `Terms` of the rows. The estimate is the sum of the numerators divided by the sum of the denominators. With

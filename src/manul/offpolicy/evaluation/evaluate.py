@@ -50,26 +50,27 @@ def evaluate(
     outcome_model: str | Regressor | None = None,
     progress: bool = False,
 ) -> Estimate:
-    """Estimate the loss of a policy on the contexts of a log, or of batches of a log, with a confidence interval.
+    """Estimate the loss of a `policy` on the contexts of a `log`, or of batches of a log, with a confidence interval.
 
     If the log has rewards, the estimate is printed and drawn as a mean reward, and `reward` of the estimate has it as a number.
 
     `actions` and `losses` or `rewards` are the ranges of the log; if they are not given and the log does not declare them, as text
     does not, they are those of `like`, an agent or another log, or (0, 1).
 
-    The default estimator is `snips`. With several knobs, steps or options, it is the doubly robust `dr` if the log has
-    enough decisions like those of the policy, and otherwise `dm`, the prediction of a model. There is an interval only if at
-    least 100 decisions match.
+    The default `estimator` is `snips`. With several knobs, steps or options, it is the doubly robust `dr` if the log
+    has enough decisions like those of the policy, and otherwise `dm`, the prediction of a model. There is an interval
+    only if at least 100 decisions match.
 
-    A function from context to action is smoothed with a bandwidth, by default the choice of SLOPE, or 1/16 of the range of
-    each of several knobs; the interval is that of the smoothed policy. The default interval is `empirical-likelihood`, or
-    `normal` if the estimator does not allow it. Others are `bootstrap` and `normal`, which are too narrow if few decisions
-    match or a few of them have large weights; `clopper-pearson` and `bernstein`; and `sequence`, which remains valid if it
-    is computed repeatedly as the log grows. `largest_weight` is an upper bound of all weights, by default the policy's
-    largest density divided by the column `floor` of the log. Without either, or with several knobs,
-    `empirical-likelihood` assumes a million, and `clopper-pearson` and `bernstein` are refused. Intervals hold for
-    losses in their range; with `losses="auto"` that is the range of the log, so they are a little narrow. `objections`
-    of the estimate say why not to trust it.
+    A function from context to action is smoothed with a `bandwidth`, by default the choice of SLOPE, or 1/16 of the
+    range of each of several knobs; the interval is that of the smoothed policy. The `interval` has the confidence
+    `level`; a `seed` is for those that draw, and `progress` shows a bar on standard error. The default is
+    `empirical-likelihood`, or `normal` if the estimator does not allow it. Others are `bootstrap` and `normal`, which
+    are too narrow if few decisions match or a few of them have large weights; `clopper-pearson` and `bernstein`; and
+    `sequence`, which remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of
+    all weights, by default the policy's largest density divided by the column `floor` of the log. Without either, or
+    with several knobs, `empirical-likelihood` assumes a million, and `clopper-pearson` and `bernstein` are refused.
+    Intervals hold for losses in their range; with `losses="auto"` that is the range of the log, so they are a little
+    narrow. `objections` of the estimate say why not to trust it.
 
     The estimators `dr` and `dm` predict losses with an `outcome_model`: by default the critic of `Auto`, or the name of a
     registered model, or a regressor of scikit-learn.

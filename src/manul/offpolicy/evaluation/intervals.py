@@ -232,7 +232,7 @@ INTERVALS = Registry[IntervalMethod]("interval", "manul.offpolicy.evaluation", s
 
 
 def register_interval(name: str, *, bounded: bool = False) -> Callable[[_Start], _Start]:
-    """Register a confidence interval under a name, for `evaluate` and `manul evaluate --interval NAME`.
+    """Register a confidence interval under a `name`, for `evaluate` and `manul evaluate --interval NAME`.
 
     Decorate a class, or a function that returns an object, with the methods `add(terms)`, called with the `Terms` of each
     piece of the log, and `ends(level, largest_weight)`, which returns the interval of the loss, scaled to [0, 1]. It is

@@ -41,7 +41,7 @@ OUTCOME_MODELS = Registry[CrossFit]("outcome_model", "manul.offpolicy.evaluation
 
 
 def register_outcome_model(name: str) -> Callable[[_Function], _Function]:
-    """Register an outcome model under a name, for `evaluate(..., "dr", outcome_model=NAME)`.
+    """Register an outcome model under a `name`, for `evaluate(..., "dr", outcome_model=NAME)`.
 
     Decorate a function that returns a new regressor: `fit(rows, losses)` and `predict(rows)` as in scikit-learn, where a
     row is the context followed by the action, or by the positions of several knobs.

@@ -131,7 +131,7 @@ def optimize(
     engine: Engine = "local",
     progress: bool = False,
 ) -> Optimized:
-    """Train candidates on a log or batches of a log, and return the policy with the lowest estimated loss.
+    """Train candidates on a `log` or batches of a log, and return the policy with the lowest estimated loss.
 
     `candidates` are "auto", the critic of `Auto` with bandwidths from 1/128 to 1/8 of the range, and "cats", the trees of
     a `grid`, by default a small one. If only a grid is given, only its trees are candidates. The critic is chosen unless
@@ -139,14 +139,16 @@ def optimize(
 
     Trees learn by the `rule` of `Cats` ("path"), of `Cats.paper` ("paper"), or of `Cats.paper` with one regressor per
     node, as in Vowpal Wabbit ("margin"), which is twice as fast as "paper". Their `penalty` is "measured" from the
-    importance weights, or the one of Algorithm 3: with the constant 1, as in the paper's experiments, any other number, or
-    that of its theorem ("paper"), which fails with probability `failure`; `candidates=["cats"], grid=Grid.paper(),
-    penalty=1` is CATS_Off. With `draw`, a tree is the one before a random round, as in the paper, instead of the one after
-    the last round. The policy explores with `epsilon`. With `resume`, a folder, an interrupted run can be resumed.
-    `actions` and `losses` are by default the ranges of the log, of `like`, an agent or another log, or (0, 1); a log of
-    rewards also takes `rewards`, and its result is printed, drawn and written in rewards. If contexts are named, the policy
-    accepts named contexts. If the densities of the log are estimated, the policy is that of `optimize_without_densities`,
-    which stays where the log has actions, unless you give candidates or a grid.
+    importance weights, or the one of Algorithm 3: with the constant 1, as in the paper's experiments, any other number,
+    or that of its theorem ("paper"), which fails with probability `failure`; `candidates=["cats"], grid=Grid.paper(),
+    penalty=1` is CATS_Off. With `draw`, a tree is the one before a random round, as in the paper, instead of the one
+    after the last round. The policy explores with `epsilon`. A `seed` fixes every draw. The result depends neither on
+    the number of `threads`, by default one per processor, nor on the `engine`, "local" or "ray". `progress` shows a bar
+    on standard error. With `resume`, a folder, an interrupted run can be resumed. `actions` and `losses` are by default
+    the ranges of the log, of `like`, an agent or another log, or (0, 1); a log of rewards also takes `rewards`, and its
+    result is printed, drawn and written in rewards. If contexts are named, the policy accepts named contexts. If the
+    densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays where the log
+    has actions, unless you give candidates or a grid.
 
     On a log with several knobs, the only candidate is "auto", with windows of its own choice. The gain is mostly that of a
     model: then the verdict has no interval and says so.

@@ -61,10 +61,12 @@ class Calls:
         combine: Combination = "first",
         apprentice: bool = False,
     ) -> Exchange[wire.Status]:
-        """Create a loop of losses or rewards; if it exists with the same settings, return it.
+        """Create a loop, `name`, of `losses` or `rewards`, their range or "auto"; if it exists with the same settings, return it.
 
-        `actions` are a range, or map the names of several knobs to ranges, `Stepped` or `Choice`. With a `wait`, a loss is
-        learned so many seconds after its decision, and a decision without one gets the default.
+        `actions` are a range, or map the names of several knobs to ranges, `Stepped` or `Choice`. The `agent` is a name, or an object
+        with its `kind` and settings. With a `wait`, a loss is learned so many seconds after its decision, and a decision without
+        one gets the `default_loss` or `default_reward`; `combine`, "first", "last", "sum" or "mean", says what counts if there are
+        several. An `apprentice` learns from what it observes, and decides once it is promoted.
         """
         settings = {
             "name": name,
@@ -85,7 +87,7 @@ class Calls:
 
     @call
     def status(self, loop: str) -> Exchange[wire.Status]:
-        """Return the status of a loop."""
+        """Return the status of a `loop`."""
         return (yield from self._get(_path(loop), wire.Status))
 
     @call
@@ -98,9 +100,10 @@ class Calls:
         id: str | None = None,  # noqa: A002
         action: float | None = None,
     ) -> Exchange[wire.Decision]:
-        """Decide. An `id` seeds the randomness: the same request with the same id gets the same decision.
+        """Decide for a `loop` in a `context`, `within` a narrower range if given.
 
-        `action` is what you would choose yourself, for a rollout with the baseline "caller".
+        An `id` seeds the randomness: the same request with the same id gets the same decision. `action` is what
+        you would choose yourself, for a rollout with the baseline "caller".
         """
         body: dict[str, Any] = {"context": to_json(context), "within": within, "id": id or _new_id()}
         body |= {} if action is None else {"action": action}
@@ -116,7 +119,7 @@ class Calls:
         ids: Sequence[str] | None = None,
         actions: Sequence[float] | None = None,
     ) -> Exchange[list[wire.Decision]]:
-        """Decide in many contexts, a thousand per request; `actions` are what you would choose yourself."""
+        """Decide for a `loop` in many `contexts`, a thousand per request; `withins`, `ids` and `actions` are those of `decide` for each."""
         columns = {"context": contexts, "within": withins, "id": ids, "action": actions}
         for name, column in columns.items():
             if column is not None and len(column) != len(contexts):
@@ -144,7 +147,7 @@ class Calls:
         reward: float | None = None,
         key: str | None = None,
     ) -> Exchange[wire.Loss]:
-        """Report the loss of a decision, or its reward if the loop has rewards.
+        """Report the `loss` of a `decision` of a `loop`, or its `reward` if the loop has rewards.
 
         If a loop combines losses, `key` distinguishes a repeat from another loss.
         """
@@ -159,7 +162,7 @@ class Calls:
         *,
         rewards: Sequence[tuple[DecisionOrId, float]] = (),
     ) -> Exchange[list[wire.Loss]]:
-        """Report many losses or rewards, each with its decision, a thousand per request."""
+        """Report many `losses` or `rewards` of a `loop`, each with its decision, a thousand per request."""
         outcomes = [("loss", *each) for each in losses] + [("reward", *each) for each in rewards]
         rows = [{"id": _id_of(decision), name: value, "key": _new_id()} for name, decision, value in outcomes]
         answers: list[wire.Loss] = []
@@ -182,7 +185,11 @@ class Calls:
         reward: float | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Exchange[wire.Observed]:
-        """Report an action that the caller chose itself, for an apprentice to learn from."""
+        """Report an `action` that the caller chose itself in a `context`, for the apprentice of a `loop` to learn from.
+
+        `density`, `densities` of several knobs, `floor` and `within` are those of a `Decision`, if known. The `loss` or
+        `reward` may also be reported later. An action with the same `id` counts once.
+        """
         body = {"context": to_json(context), "action": action, "density": density, "within": within}
         body |= {"loss": loss, "reward": reward}
         body |= {} if floor is None else {"floor": floor}
@@ -191,17 +198,17 @@ class Calls:
 
     @call
     def pause(self, loop: str) -> Exchange[wire.Status]:
-        """Pause learning; losses are stored and learned after `resume`."""
+        """Pause the learning of a `loop`; losses are stored and learned after `resume`."""
         return (yield from self._post(_path(loop, "pause"), None, wire.Status))
 
     @call
     def resume(self, loop: str) -> Exchange[wire.Status]:
-        """Resume learning, beginning with the losses that arrived during the pause."""
+        """Resume the learning of a `loop`, beginning with the losses that arrived during the pause."""
         return (yield from self._post(_path(loop, "resume"), None, wire.Status))
 
     @call
     def promote(self, loop: str) -> Exchange[wire.Status]:
-        """Let an apprentice decide. A rollout ends, and the learner makes all decisions."""
+        """Let the apprentice of a `loop` decide. A rollout ends, and the learner makes all decisions."""
         return (yield from self._post(_path(loop, "promote"), None, wire.Status))
 
     @call
@@ -215,9 +222,12 @@ class Calls:
         restart: bool = False,
         **plan: Unpack[PlanSettings],
     ) -> Exchange[Rollout]:
-        """Start a rollout. `baseline` is an action, "caller", or the path of a saved policy, `webhook` has a `url` and a
-        `secret`, and the settings of the `plan` are those of `manul.Rollout`. Other settings than before start a new test. A rollout that
-        was aborted or rolled back starts again only with `restart`."""
+        """Start a rollout of a `loop`.
+
+        `baseline` is an action, "caller", or the path of a saved policy, each step lasts for `least_seconds`, `webhook` has a
+        `url` and a `secret`, and the settings of the `plan` are those of `manul.Rollout`. Other settings than before start a new
+        test. A rollout that was aborted or rolled back starts again only with `restart`.
+        """
         given: Any = baseline
         if isinstance(baseline, Path) or (isinstance(baseline, str) and baseline != "caller"):
             if not Path(baseline).is_file():
@@ -230,54 +240,54 @@ class Calls:
 
     @call
     def rollout(self, loop: str) -> Exchange[Rollout]:
-        """Return the rollout of a loop: traffic, evidence, moves, and what the next step needs."""
+        """Return the rollout of a `loop`: traffic, evidence, moves, and what the next step needs."""
         return (yield from self._get(_path(loop, "rollout"), Rollout))
 
     @call
     def pause_rollout(self, loop: str) -> Exchange[Rollout]:
-        """Pause a rollout: the learner gets no more traffic, but can still lose it."""
+        """Pause the rollout of a `loop`: the learner gets no more traffic, but can still lose it."""
         return (yield from self._post(_path(loop, "rollout", "pause"), None, Rollout))
 
     @call
     def resume_rollout(self, loop: str) -> Exchange[Rollout]:
-        """Resume a paused rollout."""
+        """Resume the paused rollout of a `loop`."""
         return (yield from self._post(_path(loop, "rollout", "resume"), None, Rollout))
 
     @call
     def abort_rollout(self, loop: str) -> Exchange[Rollout]:
-        """Abort a rollout: from now on the baseline makes all decisions."""
+        """Abort the rollout of a `loop`: from now on the baseline makes all decisions."""
         return (yield from self._post(_path(loop, "rollout", "abort"), None, Rollout))
 
     @call
     def reset(self, loop: str) -> Exchange[wire.Status]:
-        """Delete all data of a loop and restart it with the settings it was created with."""
+        """Delete all data of a `loop` and restart it with the settings it was created with."""
         # Sent twice, it would delete what arrived after the first time.
         return (yield from self._request(wire.Status, method="POST", path=_path(loop, "reset"), repeatable=False))
 
     @call
     def delete(self, loop: str) -> Exchange[wire.Deleted]:
-        """Delete a loop with all its decisions, losses and models."""
+        """Delete a `loop` with all its decisions, losses and models."""
         # Sent twice, it would report that the loop does not exist, or delete one created in between.
         return (yield from self._request(wire.Deleted, method="DELETE", path=_path(loop), repeatable=False))
 
     @call
     def report(self, loop: str) -> Exchange[wire.Report]:
-        """Return the agent's estimates, and the estimated losses of the model and of alternatives."""
+        """Return the estimates of the agent of a `loop`, and the estimated losses of the model and of alternatives."""
         return (yield from self._get(_path(loop, "report"), wire.Report))
 
     @call
     def log(self, loop: str, path: str | Path) -> Exchange[Path]:
-        """Write the log to a Parquet file that `manul.Log.read` reads."""
+        """Write the log of a `loop` to a Parquet file at a `path` that `manul.Log.read` reads."""
         return (yield from self._download(_path(loop, "log"), Path(path)))
 
     @call
     def model(self, loop: str, path: str | Path) -> Exchange[Path]:
-        """Write the model to a `.manul` file that `manul.load` reads."""
+        """Write the model of a `loop` to a `.manul` file at a `path` that `manul.load` reads."""
         return (yield from self._download(_path(loop, "model"), Path(path)))
 
     @call
     def replace(self, loop: str, path: str | Path) -> Exchange[wire.Status]:
-        """Replace the model of a loop by that of a `.manul` file."""
+        """Replace the model of a `loop` by that of the `.manul` file at a `path`."""
         body = _read(Path(path))
         # Sent twice, it would undo what was learned in between.
         return (

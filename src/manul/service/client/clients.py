@@ -35,7 +35,9 @@ class Progress(Generic[T]):
 
 
 class Client(Calls):
-    """A client of `manul serve`. It retries a request up to `retries` times if the service is busy or unreachable.
+    """A client of `manul serve` at a `url`, with its `token` if it has one.
+
+    A request fails after `timeout` seconds, and is repeated up to `retries` times if the service is busy or unreachable.
 
     with manul.Client("http://127.0.0.1:8000", token) as client:
         decision = client.decide("heating", [4.5, 0.3])
@@ -57,7 +59,7 @@ class Client(Calls):
         self._http.close()
 
     def run(self, exchange: Exchange[T]) -> T:
-        """Send the requests of a call and return its result."""
+        """Send the requests of a call, an `exchange`, and return its result."""
         progress = Progress(exchange)
         for step in progress:
             if isinstance(step, Pause):
@@ -81,7 +83,7 @@ class Client(Calls):
 
 
 class AsyncClient(Calls):
-    """`Client` with calls that are awaited.
+    """`Client` with calls that are awaited. See there for `url`, `token`, `timeout` and `retries`.
 
     async with manul.AsyncClient("http://127.0.0.1:8000", token) as client:
         decision = await client.decide("heating", [4.5, 0.3])
@@ -103,7 +105,7 @@ class AsyncClient(Calls):
         await self._http.aclose()
 
     async def run(self, exchange: Exchange[T]) -> T:
-        """Send the requests of a call and return its result."""
+        """Send the requests of a call, an `exchange`, and return its result."""
         progress = Progress(exchange)
         for step in progress:
             if isinstance(step, Pause):

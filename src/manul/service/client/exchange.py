@@ -69,17 +69,16 @@ class call(Generic[P, T]):  # noqa: N801 - a decorator
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Exchange[T]]) -> None:
         self._describe = describe
-        self.__doc__, self.__wrapped__ = describe.__doc__, describe
 
     @overload
-    def __get__(self, client: None, owner: type) -> call[P, T]: ...
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Any, P], Exchange[T]]: ...
     @overload
     def __get__(self, client: Blocking, owner: type) -> Callable[P, T]: ...
     @overload
     def __get__(self, client: Awaiting, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, client: Any, owner: type) -> Any:
         if client is None:
-            return self
+            return self._describe  # for `help`
 
         @wraps(self._describe.__get__(client))
         def run(*arguments: P.args, **options: P.kwargs) -> Any:

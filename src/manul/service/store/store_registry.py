@@ -11,7 +11,7 @@ STORES = Registry[Callable[[str], Store]]("store", "manul.service.store", sugges
 
 
 def register_store(scheme: str, opener: Callable[[str], Store]) -> None:
-    """Register a function that opens a store, for `manul serve --store SCHEME://...`.
+    """Register an `opener`, a function that opens the store at a URL, for the URLs of a `scheme`: `manul serve --store SCHEME://...`.
 
     >>> import manul
     >>> manul.register.store("file", lambda url: STORES["sqlite"](url.removeprefix("file://")))
