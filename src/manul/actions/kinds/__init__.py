@@ -10,6 +10,7 @@ from manul.errors import ParameterError
 from manul.utils.registry import Registry
 
 KINDS = Registry[type[Knob[Any]]]("knob", "manul.actions.kinds", suggestion="span")
+SCALARS = ("float", "int", "str")  # the types of arguments that are no lists
 _Kind = TypeVar("_Kind", bound=type[Knob[Any]])
 
 
@@ -50,9 +51,19 @@ def knob_from_description(name: str, description: Any) -> Knob[Any]:
 
 
 def is_knob(description: Mapping[str, Any]) -> bool:
-    """Whether a mapping has arguments of a kind of knob, not knobs by name."""
-    plain = not any(isinstance(value, Mapping) for value in description.values())
-    return bool(description) and plain and any(description.keys() <= {*kind.keys()} for kind in KINDS)
+    """Whether a mapping has arguments of a kind of knob, not knobs by name, which are mappings and ranges.
+
+    >>> is_knob({"low": 1, "high": 14, "step": 1}), is_knob({"low": [0, 1], "high": [1, 2]}), is_knob({"options": ["a", "b"]})
+    (True, False, True)
+    """
+    for kind in KINDS:
+        hints = {key: kind.__init__.__annotations__[key] for key in kind.keys()}
+        if description and all(
+            key in hints and not isinstance(value, Mapping | list | tuple if hints[key] in SCALARS else Mapping)
+            for key, value in description.items()
+        ):
+            return True
+    return False
 
 
 def _listed(words: list[str]) -> str:
