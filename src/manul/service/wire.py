@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
-from manul.actions.kinds import KINDS, SCALARS
+from manul.actions.kinds import KINDS, SCALARS, arguments
 from manul.outcomes import Combination
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Request(Struct, forbid_unknown_fields=True, kw_only=True):
 def _knob_fields() -> list[tuple[str, Any, None]]:
     """The arguments of all registered kinds of knobs."""
     types: dict[str, Any] = dict(zip(SCALARS, (float | None, int | None, str | None), strict=True))
-    hints = {key: kind.__init__.__annotations__[key] for kind in KINDS for key in [*kind.keys()]}
+    hints = {key: hint for kind in KINDS for key, hint in arguments(kind).items()}
     return [(key, types.get(hint, list[Option] | None), None) for key, hint in hints.items()]
 
 

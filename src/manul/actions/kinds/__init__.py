@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import formatannotation
 from typing import Any, TypeVar
 
 from manul.actions.kinds.knob import Knob
@@ -56,14 +57,19 @@ def is_knob(description: Mapping[str, Any]) -> bool:
     >>> is_knob({"low": 1, "high": 14, "step": 1}), is_knob({"low": [0, 1], "high": [1, 2]}), is_knob({"options": ["a", "b"]})
     (True, False, True)
     """
-    for kind in KINDS:
-        hints = {key: kind.__init__.__annotations__[key] for key in kind.keys()}
-        if description and all(
+    return bool(description) and any(
+        all(
             key in hints and not isinstance(value, Mapping | list | tuple if hints[key] in SCALARS else Mapping)
             for key, value in description.items()
-        ):
-            return True
-    return False
+        )
+        for hints in map(arguments, KINDS)
+    )
+
+
+def arguments(kind: type[Knob[Any]]) -> dict[str, str]:
+    """The arguments of a kind in JSON, with their types as texts, which those of a plug-in need not be."""
+    hints = {key: kind.__init__.__annotations__[key] for key in [*kind.keys()]}
+    return {key: hint if isinstance(hint, str) else formatannotation(hint) for key, hint in hints.items()}
 
 
 def _listed(words: list[str]) -> str:

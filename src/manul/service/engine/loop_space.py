@@ -84,14 +84,22 @@ class LoopSpace(ActionSpace[Any]):
     def decision(self, stored: DecisionRow) -> Decision:
         """A stored decision; an action of unknown density counts as if it had been drawn uniformly from what was allowed."""
         density = stored.density
-        if density is None and self.limits:
+        if density is None:
+            density = 1.0 / math.prod(self._lengths(stored))
+        return Decision(stored.action, density, stored.within, None, stored.densities)
+
+    def _lengths(self, stored: DecisionRow) -> list[float]:
+        """What the narrower range and the limits left of each knob: 1 / (its density if its positions were uniform)."""
+        if self.limited is not None:
             columns = self.unwrap(self.columns_of([stored.action]))
             context = stored.context if isinstance(stored.context, dict) else None
             lengths = what_is_left(self, columns, [stored.within], [context]).lengths
-            density = 1.0 / math.prod(max(float(lengths[name][0]), NARROWEST * each.volume) for name, each in self.knobs)
-        elif density is None:
-            density = 1.0 / math.prod(self.sizes(stored.within))
-        return Decision(stored.action, density, stored.within, None, stored.densities)
+            return [max(float(lengths[name][0]), NARROWEST * knob.volume) for name, knob in self.knobs]
+        values, ranges = self.wrap(stored.action), zip(*self.ranges(stored.within), strict=True)
+        return [
+            (ends[1] - ends[0]) * float(knob.units(np.array([values[name]]))[0]) if knob.is_bent else knob.size(ends)
+            for (name, knob), ends in zip(self.knobs, ranges, strict=True)
+        ]
 
     def decisions(self, stored: Sequence[DecisionRow]) -> Decisions:
         """Stored decisions as columns."""
