@@ -12,7 +12,11 @@ from tests.service.conftest import Service, run
 
 STEPS, CHOICE = {"low": 1, "high": 14, "step": 1}, {"options": ["plain", "bold", 3, True]}
 LIMITS = ["discount <= 1 - 9 / price"]
-OFFERS = {"name": "x", "actions": {"price": [10, 50], "discount": [0, 0.5]}, "agent": {"kind": "auto", "limits": LIMITS}}
+OFFERS = {
+    "name": "x",
+    "actions": {"price": [10, 50], "discount": [0, 0.5]},
+    "agent": {"kind": "auto", "limits": LIMITS},
+}
 BROKEN = {"price": 10, "discount": 0.4}
 RULE = "action must keep the limit 'discount <= 1 - 9 / price', got {'price': 10.0, 'discount': 0.4}."
 SETTINGS = [
@@ -46,6 +50,7 @@ def test_bad_settings_are_refused_in_one_sentence(tmp_path, actions, sentence):
     @run
     async def ask():
         async with Service(tmp_path / "a.db").running() as service:
+            await service.post("", 201, name="other", actions=[0, 1])
             body = {"name": "x", "actions": actions}
             assert (await service.refused(422, "/v1/loops", body, field="actions")).startswith(sentence)
 

@@ -129,9 +129,7 @@ def stored_body(settings: NewLoop) -> bytes:
     """The settings of a loop as they are stored. One knob without a name is stored under an empty one, because earlier
     versions had ranges named "options"."""
     one = isinstance(settings.actions, Knob)
-    return msgspec.json.encode(
-        msgspec.to_builtins(settings) | {"actions": {"": settings.actions}} if one else settings
-    )
+    return msgspec.json.encode(msgspec.to_builtins(settings) | {"actions": {"": settings.actions}} if one else settings)
 
 
 def stored_loop(body: bytes) -> NewLoop:

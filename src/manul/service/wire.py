@@ -86,7 +86,11 @@ Actions = Annotated[
     Meta(
         description="Lower and upper bound; one knob with steps (`low`, `high` and `step`) or `options`; or several knobs by name, in "
         "order: bounds, steps or options each.",
-        examples=[[0.0, 32.0], {"options": ["plain", "bold"]}, {"price": [10.0, 50.0], "template": {"options": ["a", "b"]}}],
+        examples=[
+            [0.0, 32.0],
+            {"options": ["plain", "bold"]},
+            {"price": [10.0, 50.0], "template": {"options": ["a", "b"]}},
+        ],
     ),
 ]
 

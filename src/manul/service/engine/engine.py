@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
