@@ -1,10 +1,14 @@
 """A loop with one knob that is no range: steps, or options."""
 
+import base64
+
 import numpy as np
 import pytest
 
 import manul
+from manul.actions.space import ActionSpace
 from manul.service.client import calls
+from manul.service.engine.loop_space import LoopSpace
 from manul.service.loop_settings import stored_loop
 from manul.service.store import blocks
 from manul.service.store.blocks import DecisionRow
@@ -82,7 +86,8 @@ def test_options_come_back_from_a_block_with_their_types():
 
 
 def test_a_stored_range_named_options_stays_a_range():
-    assert stored_loop(b'{"name": "x", "actions": {"options": [1.0, 5.0]}}').actions == {"options": (1.0, 5.0)}
+    stored = stored_loop(b'{"name": "x", "actions": {"options": [1.0, 5.0]}}')
+    assert LoopSpace.of(stored).knobs == ActionSpace({"options": (1.0, 5.0)}).knobs
 
 
 def test_clients_describe_knobs():
@@ -135,5 +140,8 @@ async def test_actions_of_the_caller_that_break_a_limit_are_refused(tmp_path):
         rollout = "/v1/loops/x/rollout"
         said = await service.refused(422, rollout, {"baseline": BROKEN}, method="PUT", field="baseline")
         assert RULE in said
+        policy = base64.b64encode(manul.dumps(manul.Auto(actions={"price": (10, 50), "discount": (0, 0.5)}))).decode()
+        said = await service.refused(422, rollout, {"baseline": {"policy": policy}}, method="PUT", field="baseline")
+        assert said == "baseline must have the limits of the agent, 'discount <= 1 - 9 / price', got none."
         assert (await service.client.put(rollout, json={"baseline": "caller"})).status_code == 200
         assert RULE in await service.refused(422, "/v1/loops/x/decisions", body, field="action")

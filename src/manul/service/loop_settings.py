@@ -140,7 +140,7 @@ def stored_loop(body: bytes) -> NewLoop:
     actions = fields["actions"]
     settings = msgspec.convert(fields, NewLoop)
     if isinstance(actions, dict):
-        named = msgspec.convert(actions, dict[str, tuple[float, float] | Knob])
+        named: Any = msgspec.convert(actions, dict[str, tuple[float, float] | Knob])
         settings.actions = named.get("", named)
     return settings
 

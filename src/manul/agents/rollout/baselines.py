@@ -16,7 +16,7 @@ from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import SPREAD, Number
 from manul.actions.kinds.span import Span
 from manul.actions.limits import check_limits
-from manul.actions.space import ActionSpace
+from manul.actions.space import ActionSpace, several_knobs
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.policies.policy import Policy
@@ -195,6 +195,12 @@ def check_baseline(baseline: Any, space: ActionSpace[Any]) -> Baseline:
         if ActionSpace(baseline.actions).knobs != space.knobs:
             raise ParameterError(
                 f"baseline must have the actions of the agent, {space.actions}, got {baseline.actions}.", "baseline"
+            )
+        own = several_knobs(baseline)
+        if space.limits and (own is None or own.limits != space.limits):
+            given, got = (" and ".join(map(repr, map(str, each))) for each in (space.limits, own.limits if own else ()))
+            raise ParameterError(
+                f"baseline must have the limits of the agent, {given}, got {got or 'none'}.", "baseline"
             )
         return PolicyBaseline(baseline, space)
     try:

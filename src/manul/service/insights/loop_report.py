@@ -164,8 +164,9 @@ def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Wit
     """The value of one knob that is best on every other row, the other knobs as they were set, judged on the remaining
     rows by the densities of this knob alone."""
     losses, decisions = np.array([loss for _, loss in rows]), [decision for decision, _ in rows]
-    known = [each.densities or {} if name else {name: each.density} for each in decisions]
-    densities = np.array([each.get(name, math.inf) for each in known], np.float64)
+    densities = np.array(
+        [(each.densities or {}).get(name, math.inf) if name else each.density for each in decisions], np.float64
+    )
     values = [each.action[name] if name else each.action for each in decisions]
     at = knob.cells(knob.positions(values, name or "action"))
     count = knob.cell_count
