@@ -100,7 +100,7 @@ def play(agent, context):
         low, high = agent.actions
         assert low <= decision.action <= high
         assert decision.density > 0
-        agent.learn(context, decision, agent.losses[0])
+        agent.learn(context, decision, agent.outcome.losses[0])
         agent.densities_many([context], [decision.action])
         agent.moments_many([context])
 

@@ -12,7 +12,7 @@ from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import Knob
-from manul.actions.limits import DeclaredLimits, what_is_left
+from manul.actions.limits import what_is_left
 from manul.actions.space import UNNAMED, ActionSpace
 
 Floats = npt.NDArray[np.float64]
@@ -192,9 +192,20 @@ class AnySpace:
         """Actions inside the ranges and the limits."""
         shares = np.random.default_rng(0).random((_POINTS, len(self.space.knobs)))
         lows, highs = (np.tile(ends, (_POINTS, 1)) for ends in self.space.ranges(within))
-        limits = self.space.limited or DeclaredLimits(self.space.knobs, ())
-        limits.core.place(lows, highs, shares)
+        if self.space.limited is not None:
+            self.space.limited.core.place(lows, highs, shares)
+        else:
+            for place, (_, knob) in enumerate(self.space.knobs):
+                shares[:, place] = _place(knob, shares[:, place], lows[0, place], highs[0, place])
         yield from map(self.space.action, shares)
+
+
+def _place(knob: Knob, shares: Floats, low: float, high: float) -> Floats:
+    """Positions at shares of a range, or of the allowed options."""
+    if not knob.is_option:
+        return low + shares * (high - low)
+    allowed = np.array([number for number in range(knob.core[1]) if int(low) >> number & 1], dtype=np.float64)
+    return allowed[(shares * len(allowed)).astype(np.int64)]
 
 
 def _beyond(knob: Knob) -> Any:

@@ -28,6 +28,7 @@ PHRASES = {
     "loss_range and reward_range exclude": "--losses and --rewards exclude",
     "first and last cannot be combined": "--first and --last cannot be combined",
     ", or put it into a manul.Mapped with manul.maps.Features or Columns": "",  # which a command cannot do
+    ", or with like= and the agent that decided": "",
     "manul.schedules.Fading()": "0.05:0.002:1000",
 }
 _PARAMETERS = {"action_range": "actions", "loss_range": "losses", "reward_range": "rewards"}  # other names of options

@@ -94,13 +94,15 @@ class _Settings:
 
     def problems(self, path: Path, *, needs_density: bool = True) -> Problems:
         schema, space, _ = self._likeness
-        knobs = check_knobs(self.knobs) or (None if space is None or space.is_number else space)
+        space = check_knobs(self.knobs) or space
+        knobs = None if space is None or space.is_number else space
         return Problems(path, self.skip_bad, needs_density=needs_density, knobs=knobs, like=schema)
 
     def declaration(self) -> Callable[[Metadata], Metadata]:
         """What adds to the metadata of a file what is declared."""
         ranges, (_, space, outcome) = self.ranges, self._likeness
-        return lambda metadata: metadata.with_missing(space, outcome).with_ranges(*ranges)
+        space = check_knobs(self.knobs) or space
+        return partial(_declare, space=space, outcome=outcome, ranges=ranges)
 
     @property
     def _likeness(self) -> tuple[ContextSchema | None, ActionSpace | None, Outcome | None]:
@@ -111,6 +113,10 @@ class _Settings:
         except AttributeError:
             rule = f"like must be an agent, a log or a ContextSchema, got {self.like!r:.60}."
             raise ParameterError(rule, "like") from None
+
+
+def _declare(metadata: Metadata, space: ActionSpace | None, outcome: Outcome | None, ranges: Any) -> Metadata:
+    return metadata.with_missing(space, outcome).with_ranges(*ranges)
 
 
 class Source(Protocol):
@@ -171,6 +177,9 @@ class Log:
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
         given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids, "arms": arms}
         several, by_knob = check_knobs(knobs), {"densities_by_knob": densities_by_knob, "within": within}
+        if several is not None and several.is_number:
+            action_range = action_range or several.ends
+            several = None
         given |= _knob_views(several, {**given, **by_knob, "action_range": action_range})
         counts = _lengths({**given, "within": within})
         if len(counts) != 1:
@@ -201,8 +210,9 @@ class Log:
         >>> next(log.context_rows())
         {'age': 30.0, 'from': 'Bath'}
         """
-        given, settings = frame_tables.arrow_table(table), _Settings(**declared)
+        settings = _Settings(**declared)
         problems = settings.problems(Path("table"), needs_density=needs_density(density))
+        given = frame_tables.arrow_table(table, has_knobs=problems.knobs is not None)
         piece = arrow_tables.SchemaAdapter(given.schema, problems).piece(given, 1)
         metadata = settings.declaration()(Metadata.from_arrow(piece.table.schema.metadata))
         rows = row_checks.valid_rows(piece.table, piece.rows, metadata, problems)
@@ -745,6 +755,8 @@ def _lengths(views: Mapping[str, Any]) -> set[int]:
 
 
 def _densities(densities: Any, knobs: ActionSpace) -> dict[str, Any]:
+    if not knobs.is_named:
+        raise InputError("densities_by_knob is for knobs with names; this one has the densities.", "densities_by_knob")
     if not isinstance(densities, Mapping) or {*densities} != {*knobs.names}:
         raise InputError(
             f"densities_by_knob must map each of {', '.join(knobs.names)} to a column.", "densities_by_knob"

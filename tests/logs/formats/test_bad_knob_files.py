@@ -140,7 +140,7 @@ def test_fields_of_structs_may_have_another_order(tmp_path):
 FILES = [
     ({"action": [{"price": 20.0}]}, "has no column action.days, only knobs price"),
     ({"action": [{**GOOD["action"], "x": 1}]}, "has an unknown knob 'x'. The knobs are price, days, density"),
-    ({"action": [1.0]}, "has one number per action, not the knobs price, days, density"),
+    ({"action": [1.0]}, "has one value per action, not the knobs price, days, density"),
     ({"action": [{**GOOD["action"], "price": "x"}]}, "column action.price must be numbers, got text"),
     ({"density_by_knob": [{"price": 1.0}]}, "must have density.NAME once for each of the knobs price, days, density"),
     ({"density_by_knob": [1.0]}, "must have density.NAME once for each of the knobs price, days, density"),

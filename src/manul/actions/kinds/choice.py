@@ -159,6 +159,9 @@ class Choice(Knob[O], Generic[O]):
     def _text_of(self) -> dict[Any, str]:
         return {_key(option): text for text, option in self._texts.items()}
 
+    def texts(self, column: pa.Array) -> list[str | None]:
+        return [None if option is None else self.text(option) for option in self.from_arrow(column).tolist()]
+
     def text(self, option: O) -> str:
         """The text of an option in a file; `parse` is the inverse."""
         return self._text_of[_key(option)]

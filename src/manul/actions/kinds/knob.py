@@ -184,6 +184,13 @@ class Knob(ABC, Generic[Value]):
     def parse(self, text: str) -> Any:
         """The value of a text in a file, or None."""
 
+    def texts(self, column: pa.Array) -> list[str | None]:
+        """The values of a column as text; `parse` is the inverse."""
+        import pyarrow.compute as pc
+
+        listed: list[str | None] = pc.cast(column, "string").to_pylist()
+        return listed
+
     @abstractmethod
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
         """A column of values; None is missing."""

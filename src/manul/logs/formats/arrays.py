@@ -72,9 +72,9 @@ def named_table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
 def _knob_data(views: Mapping[str, Any], knobs: ActionSpace) -> dict[str, Any]:
     import pyarrow as pa
 
-    data = {"action": knob_columns.struct_of("action", views["actions"], knobs)}
+    data = {"action": knob_columns.to_arrow("action", views["actions"], knobs)}
     if views.get("densities_by_knob") is not None:
-        data["density_by_knob"] = knob_columns.struct_of("density_by_knob", views["densities_by_knob"], knobs)
+        data["density_by_knob"] = knob_columns.to_arrow("density_by_knob", views["densities_by_knob"], knobs)
     if views.get("within") is not None:
         data["within"] = pa.array([knob_checks.within_text(each) for each in views["within"]], pa.string())
     return data
@@ -148,8 +148,9 @@ def with_names(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
 
 def with_types(table: pa.Table, schema: ContextSchema) -> pa.Table:
     """A table whose columns of contexts have the types of a schema that is at least as wide."""
+    own = {*columns.user_columns(table.schema)}
     for place, name in enumerate(table.column_names):
-        if name in columns.user_columns(table.schema):
+        if name in own:
             field = schema.fields[columns.field_name(name)]
             table = table.set_column(place, name, cast_column(table.column(name), field, name))
     return table

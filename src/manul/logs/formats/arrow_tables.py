@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.contexts import arrow_values
 from manul.contexts.dates import CLOCK, DATE
 from manul.contexts.schema import ContextSchema, Field, cast_column
 from manul.errors import FileError, InputError
-from manul.logs.formats import Piece, knob_checks, knob_columns
-from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
+from manul.logs.formats import Piece, knob_columns
+from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file, unnamed_knob
 from manul.logs.formats.log_schema import (
     NUMBERS,
     REWARD,
@@ -55,8 +54,9 @@ class SchemaAdapter:
             rewards=self.rewards or self.metadata.rewards,
             densities_estimated=estimated or self.metadata.densities_estimated,
         )
-        self.several = knob_columns.is_several(schema)
-        self.metadata = replace(self.metadata, knobs=_knobs(schema, self.metadata, problems))
+        self.knobs = _knobs(schema, self.metadata, problems)
+        span = self.metadata.action_range if self.knobs is None else None
+        self.metadata = replace(self.metadata, knobs=self.knobs, action_range=span)
         names = own_names(schema.names)
         schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
         self.width: int | None = None
@@ -72,7 +72,7 @@ class SchemaAdapter:
                     f"{path}: column context must be lists of numbers or structs of index and value, got {given}.",
                     "context",
                 )
-        reserved = reserved_names(several=self.several)
+        reserved = reserved_names(several=self.knobs is not None)
         self.optional = [name for name in reserved if name not in (*NUMBERS, "context") and name in schema.names]
         others = [name for name in schema.names if name not in reserved]
         if others and "context" in schema.names:
@@ -91,7 +91,9 @@ class SchemaAdapter:
 
     def _check_types(self, schema: pa.Schema, path: str) -> None:
         """Reject text where numbers belong, and anything but text where text belongs."""
-        texts = (*TEXTS, "within", *(knob_columns.STRUCTS if self.several else ()))
+        texts = (*TEXTS, "within", *(knob_columns.STRUCTS if self.knobs is not None and self.knobs.is_named else ()))
+        if self.knobs is not None and self.knobs.knobs[0][1].is_option:
+            texts = (*texts, "action")
         for name in (*NUMBERS, *self.optional):
             if name not in texts and name in schema.names and _is_text(schema, name, path):
                 raise FileError(f"{path}: column {self._stated(name)} must be numbers, got text.", self._stated(name))
@@ -117,8 +119,8 @@ class SchemaAdapter:
         good = self._check_widths(table, rows) if self.is_list else None
         if good is not None and not good.all():
             table, rows = table.filter(good), rows[good]
-        if self.several:
-            table, rows = self._fit_knobs(table, rows)
+        if self.knobs is not None:
+            table, rows = self._fit_knobs(table, rows, self.knobs)
         contexts, good = self._contexts(table, rows)
         if not good.all():
             table, rows = table.filter(good), rows[good]
@@ -186,26 +188,26 @@ class SchemaAdapter:
             return schema_of(optional=self.optional, fields=fields, metadata=self.metadata)
         return schema_of(optional=self.optional, width=self.width or 0, metadata=self.metadata)
 
-    def _fit_knobs(self, table: pa.Table, rows: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-        """The table with its structs in the types and order of the knobs, without rows that have unknown options."""
+    def _fit_knobs(self, table: pa.Table, rows: np.ndarray, knobs: ActionSpace) -> tuple[pa.Table, np.ndarray]:
+        """The table with its actions in the types and order of the knobs, without rows that have unknown options."""
         import pyarrow as pa
 
-        knobs, good = self.metadata.knobs, np.ones(len(table), dtype=np.bool_)
-        assert knobs is not None
+        good = np.ones(len(table), dtype=np.bool_)
         for name in [name for name in knob_columns.STRUCTS if name in table.column_names]:
-            parts = knob_columns.struct_parts(table, name)
+            parts: dict[str, Any] = knob_columns.parts_by_knob(table, name, knobs)
             for each, knob in knobs.knobs:
-                if isinstance(knob, Choice) and name == "action":
-                    given = parts[each]
-                    parts[each], unknown = knob_columns.Options(knob).values(given)
-                    for index in np.flatnonzero(unknown & good):
-                        rule, value = knob_checks.describe(knob), given[int(index)].as_py()
-                        self.problems.report(int(rows[index]), f"action.{each}", rule, value)
-                    good &= ~unknown
-                else:
-                    parts[each] = _cast(pa.chunked_array([parts[each]]), pa.float64()).combine_chunks()
+                given = parts[each]
+                if not (knob.is_option and name == "action"):
+                    parts[each] = _cast(pa.chunked_array([given]), pa.float64()).combine_chunks()
+                    continue
+                parts[each] = knob.from_arrow(given)
+                known = knob.are_values(parts[each])
+                for index in np.flatnonzero(~known & good):
+                    value = given[int(index)].as_py()
+                    self.problems.report(int(rows[index]), knob_columns.label(name, each), knob.rule, value)
+                good &= known
             place = table.column_names.index(name)
-            table = table.set_column(place, name, knob_columns.struct_of(name, parts, knobs))
+            table = table.set_column(place, name, knob_columns.to_arrow(name, parts, knobs))
         return (table, rows) if good.all() else (table.filter(good), rows[good])
 
     def _check_widths(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:
@@ -255,31 +257,26 @@ def _are_flags(column: Any) -> bool:
 
 
 def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> ActionSpace | None:
-    """The knobs of a table with several; None if actions are numbers."""
+    """The knobs of a table; None if actions are numbers in a range."""
     import pyarrow as pa
 
     if not knob_columns.is_several(schema):
-        if problems.knobs or metadata.knobs:
-            known = problems.knobs or metadata.knobs
-            expected = ", ".join(known.names if known else ())
-            raise FileError(f"{problems.path} has one number per action, not the knobs {expected}.", "action")
-        return None
+        return unnamed_knob(problems, metadata.knobs)
     knobs = knobs_of_file(problems, metadata.knobs, [part.name for part in schema.field("action").type])
     for name in [name for name in knob_columns.STRUCTS if name in schema.names]:
         given = schema.field(name).type
         names = [part.name for part in given] if pa.types.is_struct(given) else []
         if sorted(names) != sorted(knobs.names):
-            prefix = knob_columns.STRUCTS[name]
             raise FileError(
-                f"{problems.path} must have {prefix}NAME once for each of the knobs {', '.join(knobs.names)}.", name
+                f"{problems.path} must have {knob_columns.STRUCTS[name]}NAME once for each of the knobs {', '.join(knobs.names)}.",
+                name,
             )
         for part in given:
             kind = next(knob for each, knob in knobs.knobs if each == part.name)
-            is_option = isinstance(kind, Choice) and name == "action"
+            is_option = kind.is_option and name == "action"
             if _is_text(pa.schema([part]), part.name, str(problems.path)) and not is_option:
-                raise FileError(
-                    f"{problems.path}: column {knob_columns.STRUCTS[name]}{part.name} must be numbers, got text.", name
-                )
+                column = knob_columns.label(name, part.name)
+                raise FileError(f"{problems.path}: column {column} must be numbers, got text.", name)
     return knobs
 
 

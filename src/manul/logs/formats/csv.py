@@ -23,8 +23,8 @@ from manul.errors import FileError, InputError
 from manul.logs.formats import Piece, register_format
 from manul.logs.formats import log_schema as schemas
 from manul.logs.formats.arrow_tables import dense_column
-from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
-from manul.logs.formats.knob_columns import STRUCTS, check_flat, nested_names, parts_of, struct_of
+from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file, unnamed_knob
+from manul.logs.formats.knob_columns import STRUCTS, check_flat, label, nested_names, parts_of, to_arrow
 from manul.logs.formats.knob_rows import KnobParser
 from manul.logs.formats.log_schema import NUMBERS, RESERVED, Metadata, context_layout, is_text, schema_of
 from manul.logs.formats.row_checks import single_array
@@ -73,12 +73,9 @@ def read(problems: Problems, size: int) -> Iterator[Piece]:
 
 
 def _knobs(names: list[str], problems: Problems) -> ActionSpace | None:
-    """The knobs of a file with columns action.NAME; None if it has a column action."""
+    """The knobs of a file with columns action.NAME, or the declared one of a column action; None if it has numbers."""
     if "action" in names:
-        if problems.knobs is not None:
-            expected = ", ".join(problems.knobs.names)
-            raise FileError(f"{problems.path} has one number per action, not the knobs {expected}.", "action")
-        return None
+        return unnamed_knob(problems, None)
     knobs = knobs_of_file(problems, None, parts_of("action", names))
     by_knob = parts_of("density_by_knob", names)
     if by_knob and {*by_knob} != {*knobs.names}:
@@ -223,14 +220,13 @@ class _Columns:
     ) -> pa.Array:
         """The column `action` or `density_by_knob` from those of the knobs."""
         values: dict[str, Any] = {}
-        for knob in parser.knobs.names:
-            column = STRUCTS[name] + knob
-            texts = columns[column]
-            if knob in parser.options and name == "action":
-                values[knob] = _parsed(texts, partial(parser.option, knob), rows, good, problems)
+        for knob, kind in parser.knobs.knobs:
+            column = label(name, knob)
+            if kind.is_option and name == "action":
+                values[knob] = _parsed(columns[column], partial(parser.option, knob), rows, good, problems)
             else:
-                values[knob] = _numbers(column, texts, rows, good, problems)
-        return struct_of(name, values, parser.knobs)
+                values[knob] = _numbers(column, columns[column], rows, good, problems)
+        return to_arrow(name, values, parser.knobs)
 
     def _column(self, name: str, values: Sequence[str], rows: object, good: object, problems: Problems) -> pa.Array:
         import pyarrow as pa

@@ -73,10 +73,19 @@ def knobs_of_file(problems: Problems, recorded: ActionSpace | None, names: Itera
         )
     for name in knobs.names:
         if name not in given:
-            raise FileError(f"{path} has no column action.{name}, only knobs {', '.join(given)}.", "action")
+            column = f"action.{name}" if name else "action"
+            raise FileError(f"{path} has no column {column}, only knobs {', '.join(given)}.", "action")
     for name in given:
         if name not in knobs.names:
             raise FileError(f"{path} has an unknown knob {name!r}. The knobs are {', '.join(knobs.names)}.", "action")
+    return knobs
+
+
+def unnamed_knob(problems: Problems, recorded: ActionSpace | None) -> ActionSpace | None:
+    """The knob of a file with a column action, if it is declared and no number in a range; it has no name."""
+    knobs = problems.knobs or recorded
+    if knobs is not None and knobs.is_named:
+        raise FileError(f"{problems.path} has one value per action, not the knobs {', '.join(knobs.names)}.", "action")
     return knobs
 
 
@@ -86,7 +95,7 @@ def reject_knobs(path: Path, knobs: ActionSpace | None) -> None:
     >>> reject_knobs(Path("run.vw"), None)
     """
     if knobs is not None:
-        names, name = ", ".join(knobs.names), path.name.removesuffix(".partial")
+        names, name = ", ".join(knobs.titles), path.name.removesuffix(".partial")
         raise FileError(
             f"{name}: Vowpal Wabbit has one number per action and cannot store the knobs {names}. "
             "Use .parquet, .jsonl or .csv.",

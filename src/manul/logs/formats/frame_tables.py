@@ -38,8 +38,10 @@ KEY = "manul"  # of the ranges among the attributes of a pandas frame
 DENSE = "context_{}".format
 
 
-def arrow_table(table: Any) -> pa.Table:
+def arrow_table(table: Any, *, has_knobs: bool = False) -> pa.Table:
     """Any table as an Arrow table: a data frame, a dict of columns, a list of rows with names, or an Arrow table itself.
+
+    `has_knobs` says that its actions are declared to be other than numbers in a range.
 
     >>> arrow_table({"age": [30, 41]}).column_names
     ['age']
@@ -48,11 +50,11 @@ def arrow_table(table: Any) -> pa.Table:
 
     if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) or is_record(row) for row in table):
         rows = [row if isinstance(row, Mapping) else to_fields(row) for row in table]
-        return arrow_table(data_frames.from_rows(rows))
+        return arrow_table(data_frames.from_rows(rows), has_knobs=has_knobs)
     if hasattr(table, "iter_columns"):
-        return from_polars(table)
+        return from_polars(table, has_knobs=has_knobs)
     if hasattr(table, "set_axis") and hasattr(table, "attrs"):
-        return from_pandas(table)
+        return from_pandas(table, has_knobs=has_knobs)
     if isinstance(table, Mapping):
         names = distinct_names([*table], "table")
         table = dict(zip(names, map(_column, names, table.values()), strict=True))
@@ -112,7 +114,7 @@ def to_pandas(table: pa.Table) -> Any:
     return frame
 
 
-def from_pandas(frame: Any) -> pa.Table:
+def from_pandas(frame: Any, *, has_knobs: bool = False) -> pa.Table:
     """A pandas frame as a table; an index that has a name or is no row number is refused."""
     import pyarrow as pa
 
@@ -141,7 +143,11 @@ def from_pandas(frame: Any) -> pa.Table:
         table = table.replace_schema_metadata(metadata.to_arrow())
     except (pa.ArrowException, TypeError) as error:
         raise InputError(f"A column of the data frame cannot be read: {error}.", "table") from None
-    return _with_features(table, contexts, metadata) if sparse else _dense(table)
+    return (
+        _with_features(table, contexts, metadata)
+        if sparse
+        else _dense(table, has_knobs=has_knobs or metadata.knobs is not None)
+    )
 
 
 def to_polars(table: pa.Table) -> Any:
@@ -164,7 +170,7 @@ def to_polars(table: pa.Table) -> Any:
     return frame
 
 
-def from_polars(frame: Any) -> pa.Table:
+def from_polars(frame: Any, *, has_knobs: bool = False) -> pa.Table:
     import pyarrow as pa
 
     table = frame.to_arrow()
@@ -174,7 +180,7 @@ def from_polars(frame: Any) -> pa.Table:
         rows = single_array(table, "context").to_pylist()
         contexts = [None if row is None else {item["name"]: item["value"] for item in row} for row in rows]
         return _with_features(table.drop_columns("context"), contexts, Metadata())
-    return _dense(table)
+    return _dense(table, has_knobs=has_knobs)
 
 
 def _column(name: str, column: Any) -> Any:
@@ -215,9 +221,9 @@ def _flat(table: pa.Table) -> pa.Table:
     return table
 
 
-def _dense(table: pa.Table) -> pa.Table:
+def _dense(table: pa.Table, *, has_knobs: bool) -> pa.Table:
     table = knob_columns.nested(table)
-    several = knob_columns.is_several(table.schema)
+    several = has_knobs or knob_columns.is_several(table.schema)
     reserved = (*reserved_names(several=several), "reward", "estimated_density")
     others = [name for name in table.column_names if name not in reserved]
     width = len(others)

@@ -60,7 +60,7 @@ def parse(line: str, *, problems: Problems | None = None, knobs: KnobParser | No
     if not isinstance(context, list | Mapping):
         raise BadRow("context", "a list of numbers or an object", context)
     return Row(
-        number(action, chosen) if knobs is None else knobs.struct("action", chosen),
+        number(action, chosen) if knobs is None else knobs.values("action", chosen),
         number(density, members.get(density)),
         _loss(loss, members[loss], rewards=metadata.rewards),
         {name: optional(name, members[name], knobs) for name in own if name in members},
@@ -99,7 +99,7 @@ def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
     """
     if name in KNOB_COLUMNS:
         assert knobs is not None
-        return knobs.within(value) if name == "within" else None if value is None else knobs.struct(name, value)
+        return knobs.within(value) if name == "within" else None if value is None else knobs.values(name, value)
     if name in TEXTS:
         return None if value is None else str(value)
     return seconds(value) if name == "time" else number(name, value)

@@ -1,4 +1,4 @@
-"""Checks of the actions, densities and narrower ranges of rows with several knobs."""
+"""Checks of the actions, densities and narrower ranges of rows whose actions are no numbers in a range."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from manul.actions.kinds.choice import Choice
-from manul.actions.kinds.span import Span
-from manul.actions.kinds.stepped import Stepped
 from manul.actions.space import ActionSpace
 from manul.errors import InputError
-from manul.logs.formats.knob_columns import Columns, Options
-from manul.utils.validation import Flags, Floats, are_densities, are_within
+from manul.logs.formats.knob_columns import Columns, label
+from manul.utils.validation import Flags, Floats, are_densities
 
 _ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 
-Withins = Sequence[Mapping[str, Any] | None]
+Withins = Sequence[Any]
 
 
 def rules(knobs: ActionSpace, actions: Columns, densities: Columns | None) -> Iterator[tuple[str, Flags, str]]:
@@ -29,11 +26,12 @@ def rules(knobs: ActionSpace, actions: Columns, densities: Columns | None) -> It
     [('action.days', [False, True], 'one of 1, 2, …, 14')]
     """
     for name, knob in knobs.knobs:
-        yield f"action.{name}", _are_off(knob, actions[name], name), describe(knob)
-        if densities is not None and isinstance(knob, Span):
-            yield f"density.{name}", ~are_densities(densities[name]), "above 0 and finite"
+        yield label("action", name), ~knob.are_values(actions[name]), knob.rule
+        if densities is not None and not knob.is_discrete:
+            yield label("density_by_knob", name), ~are_densities(densities[name]), "above 0 and finite"
         elif densities is not None:
-            yield f"density.{name}", ~are_probabilities(densities[name]), "a probability, above 0 and at most 1"
+            rule = "a probability, above 0 and at most 1"
+            yield label("density_by_knob", name), ~are_probabilities(densities[name]), rule
 
 
 def are_probabilities(values: Floats) -> Flags:
@@ -57,54 +55,19 @@ def are_products(joint: Floats, densities: Columns) -> Flags:
     return flags
 
 
-def describe(knob: Any) -> str:
-    """The values that a knob can have.
-
-    >>> describe(Choice(["a", 2]))
-    "one of 'a', 2"
-    """
-    if isinstance(knob, Choice):
-        return f"one of {', '.join(map(repr, knob.options))}"
-    if isinstance(knob, Stepped):
-        return f"one of {knob.low:g}, {knob.low + knob.step:g}, …, {knob.high:g}"
-    return f"in [{knob.low:g}, {knob.high:g}]"
-
-
-def _are_off(knob: Any, values: Any, name: str) -> Flags:
-    if isinstance(knob, Choice):
-        return np.array([value is None for value in values], dtype=np.bool_)
-    if isinstance(knob, Span):
-        return ~are_within(values, knob.low, knob.high)
-    distinct, places = np.unique(values, return_inverse=True)
-    return np.array([_is_off(knob, value, name) for value in distinct], dtype=np.bool_)[places]
-
-
-def _is_off(knob: Stepped, value: float, name: str) -> bool:
-    try:
-        knob.position(value, name)
-    except InputError:
-        return True
-    return False
-
-
 def outside(knobs: ActionSpace, actions: Columns, withins: Withins) -> Iterator[tuple[str, Flags]]:
     """For each knob, flags of the rows whose action is not within the narrower range of the row."""
+    ranges = [{} if within is None else knobs.wrap_within(within) for within in withins]
     for name, knob in knobs.knobs:
         flags = np.zeros(len(withins), dtype=np.bool_)
-        for row, within in enumerate(withins):
-            if within is not None and name in within:
-                flags[row] = not _is_inside(knob, name, actions[name][row], within[name])
-        yield f"action.{name}", flags
+        for row, within in enumerate(ranges):
+            if name in within:
+                place = knob.position(actions[name][row], name)
+                flags[row] = not knob.contains(*knob.narrow(within[name], name), place)
+        yield label("action", name), flags
 
 
-def _is_inside(knob: Any, name: str, value: Any, limits: Any) -> bool:
-    if isinstance(knob, Choice):
-        return bool(int(knob.narrow(limits, name)[0]) >> int(knob.position(value, name)) & 1)
-    low, high = knob.narrow(limits, name)
-    return bool(low <= knob.position(value, name) <= high)
-
-
-def normal_within(within: Any, knobs: ActionSpace) -> dict[str, Any] | None:
+def normal_within(within: Any, knobs: ActionSpace) -> Any:
     """Narrower ranges in one form: pairs of numbers and lists of options, in the order of knobs; None if there are none.
 
     >>> knobs = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
@@ -112,30 +75,24 @@ def normal_within(within: Any, knobs: ActionSpace) -> dict[str, Any] | None:
     {'price': (12.0, 20.0), 'template': ['a']}
     """
     knobs.ranges(within)
-    ranges: dict[str, Any] = {}
-    for name, knob in knobs.knobs:
-        limits = (within or {}).get(name)
-        if limits is None:
-            continue
-        if isinstance(knob, Choice):
-            allowed = [limits] if isinstance(limits, str | int | float | np.generic) else limits
-            ranges[name] = [knob.value(knob.position(option, name)) for option in allowed]
-        else:
-            ranges[name] = (float(limits[0]), float(limits[1]))
-    return ranges or None
+    given = {} if within is None else knobs.wrap_within(within)
+    ranges = {
+        name: knob.stated(given[name], name or "action") for name, knob in knobs.knobs if given.get(name) is not None
+    }
+    return knobs.unwrap(ranges) if ranges else None
 
 
-def within_text(within: Mapping[str, Any] | None) -> str | None:
+def within_text(within: Any) -> str | None:
     return None if within is None else json.dumps(within, ensure_ascii=False)
 
 
-def parse_within(text: Any, knobs: ActionSpace) -> dict[str, Any] | None:
+def parse_within(text: Any, knobs: ActionSpace) -> Any:
     """The narrower ranges of a JSON text, in the form of `normal_within`; raises InputError."""
-    if text is None or isinstance(text, Mapping):
+    if not isinstance(text, str):
         return normal_within(text, knobs)
     try:
         within = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         raise InputError(f"within must be JSON, got {text!r:.60}.", "within") from None
     return normal_within(within, knobs)
 
@@ -154,14 +111,11 @@ def check_actions(actions: Any, knobs: ActionSpace) -> Columns:
         raise InputError(f"actions must have the knob {missing[0]!r} too.", "actions")
     columns: Columns = {}
     for name, knob in knobs.knobs:
-        given = _values(actions[name], name)
-        if isinstance(knob, Choice):
-            columns[name] = np.empty(len(given), dtype=object)
-            options = Options(knob)
-            columns[name][:] = [options.find(value) for value in given]
-        else:
-            columns[name] = _numbers(given, name)
-        _reject(columns[name], given, name, knob)
+        title = name or "action"
+        given = _values(actions[name], title)
+        columns[name] = knob.as_column(given, title)
+        for row in np.flatnonzero(~knob.are_values(columns[name]))[:1]:
+            raise InputError(f"{title} must be {knob.rule}, got {given[row]!r} in row {row}.", title)
     return columns
 
 
@@ -170,15 +124,3 @@ def _values(column: Any, name: str) -> list[Any]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a column with one value per row, got {values!r:.60}.", name)
     return [value.item() if isinstance(value, np.generic) else value for value in values]
-
-
-def _numbers(given: list[Any], name: str) -> Any:
-    try:
-        return np.array(given, dtype=np.float64).reshape(len(given))
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a column of numbers.", name) from None
-
-
-def _reject(values: Any, given: list[Any], name: str, knob: Any) -> None:
-    for row in np.flatnonzero(_are_off(knob, values, name))[:1]:
-        raise InputError(f"{name} must be {describe(knob)}, got {given[row]!r} in row {row}.", name)

@@ -1,20 +1,17 @@
-"""The columns of logs with several knobs: structs of one value per knob, or one column per knob in CSV and data frames.
+"""The columns of logs whose actions are no numbers in a range.
 
-A range or step is a number. The options of a choice are texts, truth values or numbers if all of them are, and otherwise
-JSON texts.
+Named knobs are structs of one value per knob, or one column per knob in CSV and data frames. One knob without a name is the
+column `action` itself, of the knob's type.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.kinds.choice import Choice
-from manul.actions.kinds.knob import Option
 from manul.actions.space import ActionSpace
 from manul.errors import FileError
 
@@ -25,125 +22,70 @@ STRUCTS = {"action": "action.", "density_by_knob": "density."}  # the prefixes o
 Columns = dict[str, npt.NDArray[Any]]
 
 
-class Options:
-    """The options of a choice, as they are stored.
-
-    >>> options = Options(Choice(["1", 1, 2.5]))
-    >>> options.stored("1"), options.stored(1), options.parse('"1"'), options.parse("1"), options.find(1.0)
-    ('"1"', '1', '1', 1, 1)
-    """
-
-    def __init__(self, knob: Choice[Any]) -> None:
-        self.type = option_type(knob)
-        all_text = all(isinstance(option, str) for option in knob.options)
-        self._is_json = str(self.type) == "string" and not all_text
-        self._texts = [str(o) if all_text else json.dumps(o, ensure_ascii=False) for o in knob.options]
-        self._by_value = {(isinstance(option, bool), option): option for option in knob.options}
-        self._by_text = dict(zip(self._texts, knob.options, strict=True))
-        self._text_of = dict(zip(self._by_value, self._texts, strict=True))
-
-    def find(self, value: object) -> Option | None:
-        """The option that is equal to a value, or None."""
-        return self._by_value.get((isinstance(value, bool), value)) if isinstance(value, str | int | float) else None
-
-    def parse(self, text: str) -> Option | None:
-        """The option of a text in a file, or None."""
-        option = self._by_text.get(text)
-        option = self.find(text) if option is None else option  # a text without the quotes of JSON
-        if option is not None or self._is_json:
-            return option
-        try:
-            return self.find(float(text))
-        except ValueError:
-            return self._by_text.get(text.lower())  # spreadsheets write TRUE
-
-    def text(self, option: Option) -> str:
-        return self._text_of[isinstance(option, bool), option]
-
-    def stored(self, option: Option) -> Option:
-        """An option as it is stored in a column of `type`."""
-        return self.text(option) if str(self.type) == "string" else option
-
-    def from_stored(self, value: object) -> Option | None:
-        """The option that is stored as a value, or equal to it, or None."""
-        return self.parse(value) if isinstance(value, str) else self.find(value)
-
-    def values(self, column: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """The options of a column of any type, with None and a flag for values that are no options."""
-        import pyarrow as pa
-
-        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        encoded = column.dictionary_encode()
-        found = [self.from_stored(value) for value in encoded.dictionary.to_pylist()]
-        places = encoded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False).astype(np.int64)
-        distinct = np.empty(len(found) + 1, dtype=object)
-        distinct[: len(found)] = found
-        values = distinct[places]
-        return values, np.array([value is None for value in distinct])[places]
-
-
-def option_type(knob: Choice[Any]) -> pa.DataType:
-    """The type of the column of a choice.
-
-    >>> option_type(Choice([1, 2])), option_type(Choice(["a", 2]))
-    (DataType(int64), DataType(string))
-    """
-    import pyarrow as pa
-
-    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    options, known = knob.options, {type(option) for option in knob.options}
-    fits = all(isinstance(option, str) or abs(option) < 2**63 for option in options) or known == {float}
-    return kinds.get(known.pop(), pa.string()) if len(known) == 1 and fits else pa.string()
-
-
 def is_several(schema: pa.Schema) -> bool:
-    """Whether the actions of a table have several knobs."""
+    """Whether the actions of a table have named knobs."""
     import pyarrow as pa
 
     return "action" in schema.names and bool(pa.types.is_struct(schema.field("action").type))
 
 
-def struct_type(name: str, knobs: ActionSpace) -> pa.DataType:
+def label(name: str, knob: str) -> str:
+    """The flat column of a knob in `action` or `density_by_knob`, which is the column itself if the knob has no name.
+
+    >>> label("action", "price"), label("action", "")
+    ('action.price', 'action')
+    """
+    return STRUCTS[name] + knob if knob else name
+
+
+def column_type(name: str, knobs: ActionSpace) -> pa.DataType:
     """The type of the column `action` or `density_by_knob`."""
     import pyarrow as pa
 
-    chosen = {each: knob for each, knob in knobs.knobs if isinstance(knob, Choice) and name == "action"}
-    return pa.struct([(each, option_type(chosen[each]) if each in chosen else pa.float64()) for each in knobs.names])
+    types = {each: knob.arrow_type if name == "action" else pa.float64() for each, knob in knobs.knobs}
+    return pa.struct([*types.items()]) if knobs.is_named else types[knobs.names[0]]
 
 
-def struct_of(name: str, columns: Mapping[str, Sequence[Any]], knobs: ActionSpace) -> pa.StructArray:
+def to_arrow(name: str, columns: Mapping[str, Sequence[Any]], knobs: ActionSpace) -> pa.Array:
     """The column `action` or `density_by_knob` from columns by knob."""
     import pyarrow as pa
 
-    parts = []
-    for each, knob in knobs.knobs:
-        if isinstance(knob, Choice) and name == "action":
-            options = Options(knob)
-            parts.append(pa.array([None if v is None else options.stored(v) for v in columns[each]], options.type))
-        else:
-            parts.append(pa.array(columns[each], pa.float64()))
-    return pa.StructArray.from_arrays(parts, fields=[*struct_type(name, knobs)])
+    parts = [
+        knob.to_arrow(columns[each]) if name == "action" else pa.array(columns[each], pa.float64())
+        for each, knob in knobs.knobs
+    ]
+    return pa.StructArray.from_arrays(parts, fields=[*column_type(name, knobs)]) if knobs.is_named else parts[0]
 
 
 def columns_of(table: pa.Table, name: str, knobs: ActionSpace) -> Columns:
     """The columns by knob of `action` or `density_by_knob`; missing numbers are NaN, missing options None."""
-    columns: Columns = {}
-    for each, knob in knobs.knobs:
-        part = struct_parts(table, name)[each]
-        if isinstance(knob, Choice) and name == "action":
-            columns[each] = Options(knob).values(part)[0]
-        else:
-            columns[each] = np.asarray(part.to_numpy(zero_copy_only=False), dtype=np.float64)
-    return columns
+    parts = parts_by_knob(table, name, knobs)
+    return {
+        each: knob.from_arrow(parts[each])
+        if name == "action"
+        else np.asarray(parts[each].to_numpy(zero_copy_only=False), dtype=np.float64)
+        for each, knob in knobs.knobs
+    }
+
+
+def parts_by_knob(table: pa.Table, name: str, knobs: ActionSpace) -> dict[str, pa.Array]:
+    """The Arrow arrays of the knobs."""
+    if knobs.is_named:
+        return struct_parts(table, name)
+    return {knobs.names[0]: _whole(table, name)}
 
 
 def struct_parts(table: pa.Table, name: str) -> dict[str, pa.Array]:
     """The fields of a struct column; those of a missing struct are missing."""
+    whole = _whole(table, name)
+    return dict(zip((field.name for field in whole.type), whole.flatten(), strict=True))
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
     import pyarrow as pa
 
     column = table.column(name)
-    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    return dict(zip((field.name for field in column.type), whole.flatten(), strict=True))
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def nested(table: pa.Table) -> pa.Table:

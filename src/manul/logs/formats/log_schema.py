@@ -183,7 +183,10 @@ def reserved_names(*, several: bool) -> tuple[str, ...]:
 
 def user_columns(schema: pa.Schema) -> list[str]:
     """The names of the columns of the context."""
-    reserved = reserved_names(several=knob_columns.is_several(schema))
+    several = knob_columns.is_several(schema) or (
+        any(name in schema.names for name in KNOB_COLUMNS) and Metadata.from_arrow(schema.metadata).knobs is not None
+    )
+    reserved = reserved_names(several=several)
     return [name for name in schema.names if name not in reserved]
 
 
@@ -240,7 +243,7 @@ def _own_type(name: str, knobs: ActionSpace | None) -> pa.DataType:
     import pyarrow as pa
 
     if knobs is not None and name in knob_columns.STRUCTS:
-        return knob_columns.struct_type(name, knobs)
+        return knob_columns.column_type(name, knobs)
     return pa.string() if name in (*TEXTS, "within") else pa.float64()
 
 

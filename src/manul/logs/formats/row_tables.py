@@ -18,7 +18,7 @@ from manul.actions.space import ActionSpace
 from manul.contexts.dates import CLOCK
 from manul.contexts.schema import ContextSchema, Field
 from manul.errors import InputError
-from manul.logs.formats import Piece
+from manul.logs.formats import Piece, knob_columns
 from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.log_schema import (
     KNOB_COLUMNS,
@@ -193,7 +193,8 @@ class _Builder:
     def __init__(self, schema: pa.Schema, like: ContextSchema | None) -> None:
         self.schema, self.kind = schema, context_layout(schema)
         metadata = Metadata.from_arrow(schema.metadata)
-        own = OPTIONAL if metadata.knobs is None else (*KNOB_COLUMNS, *OPTIONAL)
+        self.knobs = metadata.knobs
+        own = OPTIONAL if self.knobs is None else (*KNOB_COLUMNS, *OPTIONAL)
         self.optional = [name for name in own if name in schema.names]
         own_fields = {name: Field.of_arrow(schema.field(name).type, name) for name in user_columns(schema)}
         self.own = {name: (each, _stated(name, like)) for name, each in own_fields.items()}
@@ -239,6 +240,10 @@ class _Builder:
             name: [getattr(row, name) for row in rows] for name in self.schema.names[:3]
         }
         columns |= {name: [row.optional.get(name) for row in rows] for name in self.optional}
+        if self.knobs is not None:
+            columns |= {
+                name: _by_knob(name, columns[name], self.knobs) for name in knob_columns.STRUCTS if name in columns
+            }
         if self.kind == "columns":
             contexts: Any = [row.context for row in rows]
             columns |= {
@@ -247,6 +252,11 @@ class _Builder:
         else:
             columns["context"] = [row.context for row in rows]
         return pa.table(columns, schema=self.schema)
+
+
+def _by_knob(name: str, rows: Iterable[Any], knobs: ActionSpace) -> pa.Array:
+    columns = {each: [None if row is None else row[each] for row in rows] for each in knobs.names}
+    return knob_columns.to_arrow(name, columns, knobs)
 
 
 def _value(name: str, value: object, own: Field, stated: Field) -> object:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.contexts import arrow_values, dates
 from manul.contexts.schema import Field
 from manul.errors import FileError
-from manul.logs.formats.knob_columns import STRUCTS, Options, columns_of, struct_parts
+from manul.logs.formats.knob_columns import STRUCTS, label, parts_by_knob
 from manul.logs.formats.log_schema import (
     ESTIMATED_DENSITY,
     KNOB_COLUMNS,
@@ -62,31 +61,34 @@ def decision_columns(table: pa.Table, knobs: ActionSpace | None = None, *, flat:
         if knobs is None or name not in STRUCTS:
             columns[name] = texts(table, name)
         elif flat:
-            columns |= {STRUCTS[name] + part: column for part, column in _parts(table, name, knobs).items()}
+            parts = _parts(table, name, knobs, as_json=False)
+            columns |= {label(name, part): column for part, column in parts.items()}
         else:
-            columns[name] = _json_structs(table, name, knobs)
+            columns[name] = _json_values(table, name, knobs)
     return columns
 
 
-def _parts(table: pa.Table, name: str, knobs: ActionSpace) -> dict[str, Texts]:
+def _parts(table: pa.Table, name: str, knobs: ActionSpace, *, as_json: bool) -> dict[str, Texts]:
+    """The texts of the knobs."""
     import pyarrow.compute as pc
 
-    chosen = {each: Options(knob) for each, knob in knobs.knobs if isinstance(knob, Choice) and name == "action"}
-    columns = columns_of(table, name, knobs) if chosen else {}
-    return {
-        part: [chosen[part].text(option) for option in columns[part]]
-        if part in chosen
-        else pc.cast(numbers, "string").to_pylist()
-        for part, numbers in struct_parts(table, name).items()
-    }
-
-
-def _json_structs(table: pa.Table, name: str, knobs: ActionSpace) -> Texts:
-    """JSON objects with the values of the knobs."""
-    parts = _parts(table, name, knobs)
+    texts, parts = dict[str, Texts](), parts_by_knob(table, name, knobs)
     for each, knob in knobs.knobs:
-        if isinstance(knob, Choice) and name == "action" and all(isinstance(option, str) for option in knob.options):
-            parts[each] = [json.dumps(option, ensure_ascii=False) for option in parts[each]]
+        column = parts[each]
+        if name != "action":
+            texts[each] = pc.cast(column, "string").to_pylist()
+        elif as_json and knob.is_option:
+            texts[each] = [json.dumps(option, ensure_ascii=False) for option in knob.from_arrow(column).tolist()]
+        else:
+            texts[each] = knob.texts(column)
+    return texts
+
+
+def _json_values(table: pa.Table, name: str, knobs: ActionSpace) -> Texts:
+    """JSON objects with the values of the knobs, or the values of one without a name."""
+    parts = _parts(table, name, knobs, as_json=True)
+    if not knobs.is_named:
+        return parts[knobs.names[0]]
     rows = zip(*parts.values(), strict=True)
     return [json_members([*zip(parts, row, strict=True)]) for row in rows]
 

@@ -164,11 +164,12 @@ def _floor(decision: DecisionRow) -> float:
 def _knob_columns(knobs: ActionSpace, decisions: Sequence[DecisionRow], *, by_knob: bool | None) -> dict[str, Any]:
     import pyarrow as pa
 
-    actions = {name: [each.action[name] for each in decisions] for name in knobs.names}
+    wrapped = [knobs.wrap(each.action) for each in decisions]
+    actions = {name: [action[name] for action in wrapped] for name in knobs.names}
     withins = [knob_checks.within_text(knob_checks.normal_within(each.within, knobs)) for each in decisions]
-    columns = {"action": knob_columns.struct_of("action", actions, knobs), "within": pa.array(withins, pa.string())}
+    columns = {"action": knob_columns.to_arrow("action", actions, knobs), "within": pa.array(withins, pa.string())}
     known = [each.densities for each in decisions if each.densities is not None]
     if by_knob or (by_knob is None and len(known) == len(decisions)):
         densities = {name: [each[name] for each in known] for name in knobs.names}
-        columns["density_by_knob"] = knob_columns.struct_of("density_by_knob", densities, knobs)
+        columns["density_by_knob"] = knob_columns.to_arrow("density_by_knob", densities, knobs)
     return columns
