@@ -232,6 +232,20 @@ def test_several_knobs_have_a_view_each_and_heat_maps_of_pairs(browser, taught, 
     assert all(inside(*pair) for pair in found["canvases"])
 
 
+def test_one_knob_with_options_shows_their_shares(browser, taught):
+    settings = {"name": "templates", "actions": {"options": ["plain", "bold"]}}
+    assert taught.ask("POST", "/v1/loops", settings)[0] == 201
+    asked = {"decisions": [{"context": [each / 20]} for each in range(20)]}
+    made = taught.ask("POST", "/v1/loops/templates/decisions/batch", asked)[1]["decisions"]
+    losses = [{"id": each["id"], "loss": 0.2 + 0.5 * (each["action"] == "plain")} for each in made]
+    assert taught.ask("POST", "/v1/loops/templates/losses", {"losses": losses})[0] == 200
+    browser.open(f"http://127.0.0.1:{taught.port}/#templates", 1280)
+    browser.until(lambda: re.search(r"action\s+plain\s+[\d.]+ %\s+bold\s+[\d.]+ %", browser.text("[data-is=knobs]")))
+    browser.until(lambda: browser.run(PAINTED, "moved"))
+    assert browser.text("[data-is=about]").startswith("action plain or bold, agent auto")
+    assert browser.complaints() == []
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_candidate_that_the_log_cannot_judge_says_why_instead_of_a_number(browser, taught, width):
     browser.open(f"http://127.0.0.1:{taught.port}/#offers", width)

@@ -24,7 +24,14 @@ SETTINGS = [
     ({"days": {}}, "days must have low, high and step, or options."),
     ({"days": {"low": 1, "high": 3, "step": 1, "options": [1, 2]}}, "days must have low, high and step, or options."),
     ({"days": {"values": [1, 2]}}, "actions[...] has an unknown field, 'values'. See /openapi.json."),
-    ({"days": "many"}, "actions[...] must be an object or an array, got text. See /openapi.json."),
+    (
+        {"days": "many"},
+        "days must be two numbers, [low, high], or an object with steps or options, got 'many'. See /openapi.json.",
+    ),
+    (
+        {"days": [True, 2]},
+        "days must be two numbers, [low, high], or an object with steps or options, got [True, 2]. See /openapi.json.",
+    ),
     ({"price": [50, 10]}, "price must be finite with low < high, got (50.0, 10.0)."),
     ({"template": {"options": ["a"]}}, "Choice must have 2 to 32 options, got 1."),
     ({"template": {"options": ["a", "a"]}}, "options must be distinct, got ['a', 'a']."),
@@ -53,7 +60,7 @@ WITHINS = [
     ({"prise": [1, 2]}, "within has an unknown knob 'prise'. Did you mean price?"),
     ({"price": ["12", 20]}, "price must be a number, got '12'."),
     ({"price": [12]}, "within of price must be (low, high), got [12]."),
-    ([12, 20], "within must be a mapping of knobs to ranges, got (12.0, 20.0)."),
+    ([12, 20], "within must be a mapping of knobs to ranges, got [12, 20]."),
 ]
 
 

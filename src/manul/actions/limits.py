@@ -543,3 +543,21 @@ def what_is_left(
         if not knob.is_discrete
     }
     return Left(dict(zip(space.names, lengths.T, strict=True)), left, inside)
+
+
+def check_limits(space: Any, action: Any, within: Any, context: Any) -> None:
+    """Raise InputError if an action breaks a limit of its space in a context, which has fields if it is a mapping."""
+    columns = space.unwrap(space.columns_of([action]))
+    contexts = [context if isinstance(context, Mapping) else None]
+    if space.limited is None or what_is_left(space, columns, [within], contexts).inside[0]:
+        return
+    broken = [each for each in space.limits if not _keeps(space.with_limits([each]), columns, contexts)]
+    raise InputError(
+        f"action must keep the limit {str((broken or space.limits)[0])!r}, got {action!r}. Choose an action that does, "
+        "or change the limits.",
+        "action",
+    )
+
+
+def _keeps(space: Any, columns: Any, contexts: Any) -> bool:
+    return bool(what_is_left(space, columns, None, contexts).inside[0])

@@ -22,18 +22,18 @@ MOVES = 20  # the newest ones, which are printed
 
 
 class Baseline(Number):
-    """An action (of several knobs a JSON object), `caller`, or the file of a saved policy."""
+    """An action (of several knobs a JSON object, an option a JSON text), `caller`, or the file of a saved policy."""
 
     name = "baseline"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value)
-        if text.startswith("{"):
+        if text.startswith(("{", '"')):
             try:
                 return json.loads(text)
             except ValueError as error:
                 self.fail(
-                    f'--baseline must be a JSON object such as {{"price": 20}}, got {text!r:.60}: {error}.', param, ctx
+                    f'--baseline must be JSON such as {{"price": 20}} or "bold", got {text!r:.60}: {error}.', param, ctx
                 )
         return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
 

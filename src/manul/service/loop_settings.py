@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
@@ -11,10 +12,11 @@ import msgspec
 from msgspec import Meta
 
 from manul.actions import schedules
+from manul.actions.kinds import is_knob
 from manul.actions.limits import MOST_LIMITS
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.outcomes import Combination, Outcome, Wait
-from manul.service.wire import Actions, Fading, LossRange, Name, Request, Share
+from manul.service.wire import Actions, Fading, Knob, LossRange, Name, Request, Share
 from manul.utils.formulas import MOST_CHARACTERS
 
 # Settings with bounds that the types of the constructors do not express.
@@ -82,6 +84,8 @@ class NewLoop(Request, kw_only=True, dict=True):
     apprentice: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.actions, dict):
+            self.actions = _with_knobs(self.actions)
         if self.rewards is None:
             self.losses = (0.0, 1.0) if self.losses is None else self.losses
             if self.default_reward is not None:
@@ -109,12 +113,36 @@ class NewLoop(Request, kw_only=True, dict=True):
         return replace(self.learned, wait=Wait(self.wait, default, self.combine))
 
 
+def _with_knobs(actions: dict[str, Any]) -> Any:
+    """One knob, or knobs by name with ranges as pairs of numbers; what is no knob stays, and is refused later."""
+    if not any(isinstance(value, Knob) for value in actions.values()) and is_knob(actions):
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert(actions, Knob)
+    return {name: _pair(value) if isinstance(value, list) else value for name, value in actions.items()}
+
+
+def _pair(ends: list[Any]) -> Any:
+    return tuple(map(float, ends)) if len(ends) == 2 and not any(isinstance(end, str | bool) for end in ends) else ends
+
+
+def stored_body(settings: NewLoop) -> bytes:
+    """The settings of a loop as they are stored. One knob without a name is stored under an empty one, because earlier
+    versions had ranges named "options"."""
+    one = isinstance(settings.actions, Knob)
+    return msgspec.json.encode(msgspec.to_builtins(settings) | {"actions": {"": settings.actions}} if one else settings)
+
+
 def stored_loop(body: bytes) -> NewLoop:
     """The settings of a stored loop, which contain the losses that were derived from its rewards."""
     fields = msgspec.json.decode(body, type=dict[str, Any])
     if fields.get("rewards") is not None:
         fields.update(losses=None, default_loss=None)
-    return msgspec.convert(fields, NewLoop)
+    actions = fields["actions"]
+    settings = msgspec.convert(fields, NewLoop)
+    if isinstance(actions, dict):
+        named: Any = msgspec.convert(actions, dict[str, tuple[float, float] | Knob])
+        settings.actions = named.get("", named)
+    return settings
 
 
 def agent_settings(loop: NewLoop) -> dict[str, Any]:

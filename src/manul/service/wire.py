@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
-from manul.actions.kinds import KINDS
+from manul.actions.kinds import KINDS, SCALARS, arguments
 from manul.outcomes import Combination
 
 if TYPE_CHECKING:
@@ -34,17 +34,17 @@ Context = Annotated[
 ]
 Option = str | int | float | bool
 Action = Annotated[
-    float | dict[str, Option],
+    Option | dict[str, Option],
     Meta(
-        description="A number, or the values of several knobs by name.",
-        examples=[21.4, {"price": 21.4, "template": "a"}],
+        description="A number, an option, or the values of several knobs by name.",
+        examples=[21.4, "bold", {"price": 21.4, "template": "a"}],
     ),
 ]
 Limited = Annotated[
-    Range | dict[str, list[Option]] | None,
+    list[Option] | dict[str, list[Option]] | None,
     Meta(
-        description="Lower and upper bound; of several knobs, by name, their bounds or the options that are allowed.",
-        examples=[[12.0, 20.0], {"price": [12.0, 20.0], "template": ["a"]}],
+        description="Lower and upper bound, or the options that are allowed; of several knobs by name.",
+        examples=[[12.0, 20.0], ["bold"], {"price": [12.0, 20.0], "template": ["a"]}],
     ),
 ]
 Densities = Annotated[
@@ -60,8 +60,8 @@ class Request(Struct, forbid_unknown_fields=True, kw_only=True):
 
 def _knob_fields() -> list[tuple[str, Any, None]]:
     """The arguments of all registered kinds of knobs."""
-    types: dict[str, Any] = {"float": float | None, "int": int | None, "str": str | None}
-    hints = {key: kind.__init__.__annotations__[key] for kind in KINDS for key in [*kind.keys()]}
+    types: dict[str, Any] = dict(zip(SCALARS, (float | None, int | None, str | None), strict=True))
+    hints = {key: hint for kind in KINDS for key, hint in arguments(kind).items()}
     return [(key, types.get(hint, list[Option] | None), None) for key, hint in hints.items()]
 
 
@@ -73,7 +73,7 @@ else:
         _knob_fields(),
         bases=(Request,),
         namespace={
-            "__doc__": "One of several knobs that is not any number of a range: numbers from `low` to `high` in equal steps, or `options`."
+            "__doc__": "A knob that is not any number of a range: numbers from `low` to `high` in equal steps, or `options`."
         },
         module=__name__,
         kw_only=True,
@@ -82,10 +82,15 @@ else:
 
 
 Actions = Annotated[
-    Range | dict[str, Range | Knob],
+    Range | dict[str, list[Option] | Knob | Option],
     Meta(
-        description="Lower and upper bound, or several knobs by name, in order: bounds, steps or options each.",
-        examples=[[0.0, 32.0], {"price": [10.0, 50.0], "template": {"options": ["a", "b"]}}],
+        description="Lower and upper bound; one knob with steps (`low`, `high` and `step`) or `options`; or several knobs by name, in "
+        "order: bounds, steps or options each.",
+        examples=[
+            [0.0, 32.0],
+            {"options": ["plain", "bold"]},
+            {"price": [10.0, 50.0], "template": {"options": ["a", "b"]}},
+        ],
     ),
 ]
 

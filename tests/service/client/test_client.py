@@ -138,6 +138,17 @@ def test_rewards_wait_until_they_are_learned(client, loop):
     assert (client.status(loop).mean_loss, client.status(loop).waiting) == (None, 1)
 
 
+def test_one_knob_with_options_is_decided_and_observed(client, loop):
+    assert client.create(loop, actions=manul.Choice(["plain", "bold", 3])).actions == {"options": ["plain", "bold", 3]}
+    decision = client.decide(loop, [0.5], within=["bold"])
+    assert (decision.action, decision.density) == ("bold", 1.0)
+    client.report_loss(loop, decision, 0.25)
+    client.observe(loop, [0.5], action=3, density=0.5, loss=0.5)
+    assert client.start_rollout(loop, baseline="plain").baseline == "plain"
+    with pytest.raises(ServiceError, match="action must be one of 'plain', 'bold', 3, got 'blue'"):
+        client.observe(loop, [0.5], action="blue", loss=0.5)
+
+
 def test_several_knobs_are_decided_and_observed(client, loop):
     knobs = {"price": (10, 50), "days": manul.Stepped(1, 14, 1), "template": manul.Choice(["a", "b"])}
     assert list(client.create(loop, actions=knobs).actions) == list(knobs)

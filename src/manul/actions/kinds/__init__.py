@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import formatannotation
 from typing import Any, TypeVar
 
 from manul.actions.kinds.knob import Knob
@@ -10,6 +11,7 @@ from manul.errors import ParameterError
 from manul.utils.registry import Registry
 
 KINDS = Registry[type[Knob[Any]]]("knob", "manul.actions.kinds", suggestion="span")
+SCALARS = ("float", "int", "str")  # the types of arguments that are no lists
 _Kind = TypeVar("_Kind", bound=type[Knob[Any]])
 
 
@@ -50,9 +52,24 @@ def knob_from_description(name: str, description: Any) -> Knob[Any]:
 
 
 def is_knob(description: Mapping[str, Any]) -> bool:
-    """Whether a mapping has arguments of a kind of knob, not knobs by name."""
-    plain = not any(isinstance(value, Mapping) for value in description.values())
-    return bool(description) and plain and any(description.keys() <= {*kind.keys()} for kind in KINDS)
+    """Whether a mapping has arguments of a kind of knob, not knobs by name, which are mappings and ranges.
+
+    >>> is_knob({"low": 1, "high": 14, "step": 1}), is_knob({"low": [0, 1], "high": [1, 2]}), is_knob({"options": ["a", "b"]})
+    (True, False, True)
+    """
+    return bool(description) and any(
+        all(
+            key in hints and not isinstance(value, Mapping | list | tuple if hints[key] in SCALARS else Mapping)
+            for key, value in description.items()
+        )
+        for hints in map(arguments, KINDS)
+    )
+
+
+def arguments(kind: type[Knob[Any]]) -> dict[str, str]:
+    """The arguments of a kind in JSON, with their types as texts, which those of a plug-in need not be."""
+    hints = {key: kind.__init__.__annotations__[key] for key in [*kind.keys()]}
+    return {key: hint if isinstance(hint, str) else formatannotation(hint) for key, hint in hints.items()}
 
 
 def _listed(words: list[str]) -> str:

@@ -15,7 +15,8 @@ from manul.actions.distribution import Atoms, Distribution, Scaled
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import SPREAD, Number
 from manul.actions.kinds.span import Span
-from manul.actions.space import ActionSpace
+from manul.actions.limits import check_limits
+from manul.actions.space import ActionSpace, several_knobs
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.policies.policy import Policy
@@ -81,9 +82,11 @@ class ConstantBaseline:
     constant: Any
     space: ActionSpace[Any]
 
-    def arm(self, _context: Context, within: Any, action: Any) -> BaselineArm:
+    def arm(self, context: Context, within: Any, action: Any) -> BaselineArm:
         _refuse(action)
-        return _single(self.space, self.space.nearest(self.constant, within), within)
+        own = self.space.nearest(self.constant, within)
+        check_limits(self.space, own, within, context)
+        return _single(self.space, own, within)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:
         return {"action": self.constant} if self.space.is_named else self.constant, {}
@@ -98,9 +101,10 @@ class CallerBaseline:
 
     space: ActionSpace[Any]
 
-    def arm(self, _context: Context, within: Any, action: Any) -> BaselineArm:
+    def arm(self, context: Context, within: Any, action: Any) -> BaselineArm:
         try:
             own = _check_action(self.space, action)
+            check_limits(self.space, own, None, context)
         except InputError as error:
             raise self._error(action, str(error)) from None
         if not all(self.space.contains(within, self.space.positions(own))):
@@ -192,9 +196,18 @@ def check_baseline(baseline: Any, space: ActionSpace[Any]) -> Baseline:
             raise ParameterError(
                 f"baseline must have the actions of the agent, {space.actions}, got {baseline.actions}.", "baseline"
             )
+        own = several_knobs(baseline)
+        if space.limits and (own is None or own.limits != space.limits):
+            given, got = (" and ".join(map(repr, map(str, each))) for each in (space.limits, own.limits if own else ()))
+            raise ParameterError(
+                f"baseline must have the limits of the agent, {given}, got {got or 'none'}.", "baseline"
+            )
         return PolicyBaseline(baseline, space)
     try:
-        return ConstantBaseline(_check_action(space, baseline), space)
+        constant = _check_action(space, baseline)
+        if space.limited is not None and not space.limited.fields:
+            check_limits(space, constant, None, None)
+        return ConstantBaseline(constant, space)
     except InputError as error:
         raise ParameterError(
             f"baseline must be an action, a policy or 'caller', got {baseline!r:.60}: {error}", "baseline"

@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Within
+from manul.actions.kinds.knob import Knob
+from manul.actions.space import ActionSpace
 from manul.agents.rollout.rollout_plan import PlanSettings
 from manul.contexts.dates import to_json
 from manul.errors import FileError, ParameterError
@@ -25,6 +27,8 @@ from manul.utils.validation import Floats
 
 T = TypeVar("T")
 Context: TypeAlias = Sequence[float] | Floats | Mapping[str, Any] | None
+Action: TypeAlias = wire.Option | Mapping[str, wire.Option]
+Narrowing: TypeAlias = Sequence[wire.Option] | Mapping[str, Sequence[wire.Option]]
 DecisionOrId: TypeAlias = wire.Decision | wire.Observed | str
 # Elements of one request of `decide_many` and `report_losses`.
 BATCH = 1000
@@ -51,7 +55,7 @@ class Calls:
         self,
         name: str,
         *,
-        actions: Within | Mapping[str, Any],
+        actions: Within | Knob[Any] | ActionSpace[Any] | Mapping[str, Any],
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
         agent: str | Mapping[str, Any] = "auto",
@@ -63,14 +67,14 @@ class Calls:
     ) -> Exchange[wire.Status]:
         """Create a loop, `name`, of `losses` or `rewards`, their range or "auto"; if it exists with the same settings, return it.
 
-        `actions` are a range, or map the names of several knobs to ranges, `Stepped` or `Choice`. The `agent` is a name, or an object
+        `actions` are a range, `Stepped` or `Choice`, or several of these by name. The `agent` is a name, or an object
         with its `kind` and settings. With a `wait`, a loss is learned so many seconds after its decision, and a decision without
         one gets the `default_loss` or `default_reward`; `combine`, "first", "last", "sum" or "mean", says what counts if there are
         several. An `apprentice` learns from what it observes, and decides once it is promoted.
         """
         settings = {
             "name": name,
-            "actions": actions,
+            "actions": _described(actions),
             "losses": losses,
             "rewards": rewards,
             "agent": agent,
@@ -96,9 +100,9 @@ class Calls:
         loop: str,
         context: Context = None,
         *,
-        within: Within | Mapping[str, Any] | None = None,
+        within: Narrowing | None = None,
         id: str | None = None,  # noqa: A002
-        action: float | None = None,
+        action: Action | None = None,
     ) -> Exchange[wire.Decision]:
         """Decide for a `loop` in a `context`, `within` a narrower range if given.
 
@@ -115,9 +119,9 @@ class Calls:
         loop: str,
         contexts: Sequence[Context] | Floats,
         *,
-        withins: Sequence[Within | Mapping[str, Any] | None] | None = None,
+        withins: Sequence[Narrowing | None] | None = None,
         ids: Sequence[str] | None = None,
-        actions: Sequence[float] | None = None,
+        actions: Sequence[Action] | None = None,
     ) -> Exchange[list[wire.Decision]]:
         """Decide for a `loop` in many `contexts`, a thousand per request; `withins`, `ids` and `actions` are those of `decide` for each."""
         columns = {"context": contexts, "within": withins, "id": ids, "action": actions}
@@ -176,11 +180,11 @@ class Calls:
         loop: str,
         context: Context = None,
         *,
-        action: float | Mapping[str, Any],
+        action: Action,
         density: float | None = None,
         densities: Mapping[str, float] | None = None,
         floor: float | None = None,
-        within: Within | Mapping[str, Any] | None = None,
+        within: Narrowing | None = None,
         loss: float | None = None,
         reward: float | None = None,
         id: str | None = None,  # noqa: A002
@@ -216,7 +220,7 @@ class Calls:
         self,
         loop: str,
         *,
-        baseline: float | str | Path | Mapping[str, Any],
+        baseline: Action | Path,
         least_seconds: float = 0.0,
         webhook: Mapping[str, str] | None = None,
         restart: bool = False,
@@ -229,7 +233,7 @@ class Calls:
         test. A rollout that was aborted or rolled back starts again only with `restart`.
         """
         given: Any = baseline
-        if isinstance(baseline, Path) or (isinstance(baseline, str) and baseline != "caller"):
+        if isinstance(baseline, Path) or (isinstance(baseline, str) and _is_path(baseline)):
             if not Path(baseline).is_file():
                 rule = "an action, 'caller' or the path of a saved policy"
                 raise ParameterError(f"baseline must be {rule}, got {str(baseline)!r}, which is no file.", "baseline")
@@ -322,6 +326,20 @@ def _read(path: Path) -> bytes:
 
 def _path(*parts: str) -> str:
     return "/".join(["/v1/loops", *(quote(part, safe="~:@=+") for part in parts)])
+
+
+def _is_path(baseline: str) -> bool:
+    """Whether a text is the path of a saved policy, no option or "caller"."""
+    return baseline != "caller" and (baseline.endswith(".manul") or Path(baseline).is_file())
+
+
+def _described(actions: Any) -> Any:
+    """What may be chosen, as JSON values."""
+    if isinstance(actions, ActionSpace):
+        return _described(actions.actions)
+    if isinstance(actions, Mapping):
+        return {name: _described(knob) for name, knob in actions.items()}
+    return actions.describe() if isinstance(actions, Knob) else actions
 
 
 def _id_of(decision: DecisionOrId) -> str:

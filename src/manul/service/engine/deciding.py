@@ -59,10 +59,10 @@ class Decider:
     def _draw(self, loop: Loop, request: wire.NewDecision, number: int) -> DecisionRow:
         context = loop.model.context(request.context)
         check_context(loop, context, self._limits)
-        loop.space.check_within(request.within)
+        within = loop.space.check_within(request.within)
         key = number if request.id is None else seed_of(loop.name, request.id)
-        drawn, model, ticket = loop.model.draw(number, key, context, request.within, request.action)
-        decided = (request.within, drawn.action, drawn.density, self._now(), model, False, drawn.floor)
+        drawn, model, ticket = loop.model.draw(number, key, context, within, request.action)
+        decided = (within, drawn.action, drawn.density, self._now(), model, False, drawn.floor)
         return DecisionRow(number, request.id, context, *decided, drawn.densities, ticket, loop.epoch)
 
     async def decide_many(self, loop: Loop, requests: Sequence[wire.NewDecision]) -> list[wire.Decision]:
@@ -71,9 +71,7 @@ class Decider:
         contexts = [loop.model.context(each.context) for each in requests]
         for place, context in enumerate(contexts):
             check_context(loop, context, self._limits, f"decisions[{place}].context")
-        withins = [each.within for each in requests]
-        for within in withins:
-            loop.space.check_within(within)
+        withins = [loop.space.check_within(each.within) for each in requests]
         if loop.model.rollout is not None:
             return await self._decide_by_rollout(loop, requests)
         matrix = matrix_of(contexts)
@@ -84,12 +82,12 @@ class Decider:
             pairs = zip(numbers, requests, strict=True)
             keys = [number if each.id is None else seed_of(loop.name, each.id) for number, each in pairs]
         decisions, model = loop.model.draw_many(keys, contexts, matrix, withins)
-        epoch, drawn = loop.epoch, zip(numbers, requests, contexts, split(decisions), strict=True)
+        epoch, drawn = loop.epoch, zip(numbers, requests, contexts, withins, split(decisions), strict=True)
         rows = [
             DecisionRow(
-                number, each.id, context, each.within, action, density, now, model, False, floor, by_knob, None, epoch
+                number, each.id, context, within, action, density, now, model, False, floor, by_knob, None, epoch
             )
-            for number, each, context, (action, density, floor, by_knob) in drawn
+            for number, each, context, within, (action, density, floor, by_knob) in drawn
         ]
         future = asyncio.get_running_loop().create_future()
         self._measure(loop, future, rows, now)
@@ -121,17 +119,17 @@ class Decider:
         check_context(loop, context, self._limits)
         if observation.loss is not None or observation.reward is not None:
             stated_loss(loop.settings.outcome, observation)
-        loop.space.check_within(observation.within)
-        loop.model.check(context, observation.within)
+        within = loop.space.check_within(observation.within)
+        loop.model.check(context, within)
         try:
-            action = loop.space.check_action(observation.action, observation.within)
+            action = loop.space.check_action(observation.action, within, context)
             density = loop.space.check_density(observation.density, observation.densities)
         except ManulError as error:
             raise refusal(error) from None
         if observation.floor is not None and not observation.floor <= (density or 0.0):
             raise Invalid(f"floor must be at most the density, got {observation.floor:g}.", "floor")
         number = await loop.numbers.reserve(1)
-        decided = (observation.within, action, density, self._now(), loop.model.event, True, observation.floor)
+        decided = (within, action, density, self._now(), loop.model.event, True, observation.floor)
         row = DecisionRow(number, observation.id, context, *decided, observation.densities, None, loop.epoch)
         stored: DecisionRow = await self._enqueue(loop, row)
         return stored

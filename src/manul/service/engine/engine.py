@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
@@ -36,7 +34,7 @@ from manul.service.engine.write_operations import (
     resolve,
 )
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
-from manul.service.loop_settings import NewLoop
+from manul.service.loop_settings import NewLoop, stored_body
 from manul.service.store import Event, Fact, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
 
@@ -178,7 +176,7 @@ class Engine:
             raise Conflict(
                 f"The limit of {self.limits.loops} loops is reached. Delete one, or raise --max-loops.", "name"
             )
-        body, created = msgspec.json.encode(settings), self.now()
+        body, created = stored_body(settings), self.now()
         number = await self.write(lambda tx: tx.add_loop(settings.name, body, created, apprentice=settings.apprentice))
         if number is None:
             if self._following is not None:
@@ -386,7 +384,7 @@ def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> Loo
 
 def _same(one: NewLoop, other: NewLoop) -> bool:
     """Whether settings are equal as JSON, in which the order of knobs matters and 1 is not true."""
-    return msgspec.json.encode(one) == msgspec.json.encode(other)
+    return stored_body(one) == stored_body(other)
 
 
 def check_settings(settings: NewLoop) -> None:

@@ -10,9 +10,11 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Decision, Decisions
-from manul.actions.kinds.knob import Knob
+from manul.actions.kinds import knob_from_description
+from manul.actions.kinds.knob import NARROWEST, Knob
+from manul.actions.limits import check_limits, what_is_left
 from manul.actions.space import ActionSpace
-from manul.errors import ManulError
+from manul.errors import ManulError, ParameterError
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.store.blocks import DecisionRow
@@ -30,8 +32,7 @@ class LoopSpace(ActionSpace[Any]):
     def of(cls, settings: NewLoop) -> LoopSpace:
         """The space of a loop with these settings."""
         try:
-            space = ActionSpace.from_description(msgspec.to_builtins(settings.actions))
-            return cls(space, agent_settings(settings).get("limits"))
+            return cls(_space(settings.actions), agent_settings(settings).get("limits"))
         except ManulError as error:
             raise Invalid(str(error), "agent" if error.field == "limits" else "actions") from None
 
@@ -40,43 +41,65 @@ class LoopSpace(ActionSpace[Any]):
         """The knobs with names for people."""
         return [(title, knob) for title, (_, knob) in zip(self.titles, self.knobs, strict=True)]
 
-    def check_within(self, within: Any) -> None:
-        """Refuse a narrower range that these actions do not have; the agent checks that of one number itself."""
+    def check_within(self, within: Any) -> Any:
+        """A narrower range as it is stored; refuses one that these actions do not have. The agent checks that of one number."""
+        if within is None:
+            return None
         if isinstance(within, dict) and not self.is_named:
             kind = "a list of options" if self.knobs[0][1].is_option else "[low, high]"
             raise Invalid(f"within must be {kind}, because this loop has one knob, got {within}.", "within")
         if not self.is_number:
             self._box(within)
+            return within if self.is_named else self.stated(within)
+        if len(within) != 2 or any(isinstance(end, str | bool) for end in within):
+            raise Invalid(f"within must be two numbers, [low, high], got {within}.", "within")
+        return float(within[0]), float(within[1])
 
-    def check_action(self, action: Any, within: Any) -> Any:
-        """The action as it is stored, with numbers on their grids; refuses one that the narrower range does not have."""
+    def check_action(self, action: Any, within: Any, context: Any) -> Any:
+        """The action as it is stored, with numbers on their grids; refuses one that the narrower range does not have, or
+        that breaks the limits."""
         if isinstance(action, dict) and not self.is_named:
             kind = "one option" if self.knobs[0][1].is_option else "a number"
             raise Invalid(f"action must be {kind}, because this loop has one knob, got {action}.", "action")
         try:
-            self._check_numbers(action, "action")
+            values = self.wrap(action)
+            for name, value in values.items():
+                self._check_number(name, value, "action")
             positions = self.positions(action)
         except ManulError as error:
             raise Invalid(str(error), "action") from None
-        values, ranges = self.wrap(action), {} if within is None else self.wrap_within(within)
+        ranges = {} if within is None else self.wrap_within(within)
         for (name, knob), place, low, high in zip(self.knobs, positions, *self._box(within), strict=True):
             if not knob.contains(low, high, place):
                 stated = knob.stated(ranges[name], name)
-                rule = list(stated) if self.is_named else f"in [{stated[0]:g}, {stated[1]:g}]"
-                rule = f"in {rule}" if self.is_named or knob.is_option else rule
-                raise Invalid(f"{name or 'action'} must be {rule}, got {values[name]}. {AS_DECIDED}", "action")
+                ends = f"[{stated[0]:g}, {stated[1]:g}]" if self.is_number else list(stated)
+                raise Invalid(f"{name or 'action'} must be in {ends}, got {values[name]}. {AS_DECIDED}", "action")
         stored = {
             name: knob.value(place) if knob.is_discrete else float(values[name])
             for (name, knob), place in zip(self.knobs, positions, strict=True)
         }
+        check_limits(self, self.unwrap(stored), within, context)
         return self.unwrap(stored)
 
     def decision(self, stored: DecisionRow) -> Decision:
-        """A stored decision; an action of unknown density counts as if it had been drawn uniformly."""
+        """A stored decision; an action of unknown density counts as if it had been drawn uniformly from what was allowed."""
         density = stored.density
         if density is None:
-            density = 1.0 / math.prod(self.sizes(stored.within))
+            density = 1.0 / math.prod(self._lengths(stored))
         return Decision(stored.action, density, stored.within, None, stored.densities)
+
+    def _lengths(self, stored: DecisionRow) -> list[float]:
+        """What the narrower range and the limits left of each knob: 1 / (its density if its positions were uniform)."""
+        if self.limited is not None:
+            columns = self.unwrap(self.columns_of([stored.action]))
+            context = stored.context if isinstance(stored.context, dict) else None
+            lengths = what_is_left(self, columns, [stored.within], [context]).lengths
+            return [max(float(lengths[name][0]), NARROWEST * knob.volume) for name, knob in self.knobs]
+        values, ranges = self.wrap(stored.action), zip(*self.ranges(stored.within), strict=True)
+        return [
+            (ends[1] - ends[0]) * float(knob.units(np.array([values[name]]))[0]) if knob.is_bent else knob.size(ends)
+            for (name, knob), ends in zip(self.knobs, ranges, strict=True)
+        ]
 
     def decisions(self, stored: Sequence[DecisionRow]) -> Decisions:
         """Stored decisions as columns."""
@@ -115,16 +138,25 @@ class LoopSpace(ActionSpace[Any]):
 
     def _box(self, within: Any) -> tuple[Floats, Floats]:
         try:
-            for name, ends in within.items() if isinstance(within, dict) else ():
+            for name, ends in ({} if within is None else self.wrap_within(within)).items():
                 for end in ends:
-                    self._check_numbers({name: end}, "within")
+                    self._check_number(name, end, "within")
             return self.ranges(within)
         except ManulError as error:
             raise Invalid(str(error), "within") from None
 
-    def _check_numbers(self, values: Any, field: str) -> None:
+    def _check_number(self, name: str, value: Any, field: str) -> None:
         """Refuse texts and truth values of numeric knobs, which Python would convert."""
-        known = dict(self.knobs)
-        for name, value in values.items() if isinstance(values, Mapping) else ():
-            if isinstance(value, str | bool) and name in known and not known[name].is_option:
-                raise Invalid(f"{name} must be a number, got {value!r}.", field)
+        if isinstance(value, str | bool) and not dict(self.knobs)[name].is_option:
+            raise Invalid(f"{name or field} must be a number, got {value!r}.", field)
+
+
+def _space(actions: Any) -> ActionSpace[Any]:
+    """The space of settings, in which a mapping has knobs by name."""
+    if not isinstance(actions, dict):
+        return ActionSpace.from_description(msgspec.to_builtins(actions))
+    for name, knob in actions.items():
+        if not isinstance(knob, tuple | msgspec.Struct):
+            rule = "two numbers, [low, high], or an object with steps or options"
+            raise ParameterError(f"{name} must be {rule}, got {knob!r:.80}. See /openapi.json.", "actions")
+    return ActionSpace({name: knob_from_description(name, msgspec.to_builtins(knob)) for name, knob in actions.items()})

@@ -187,7 +187,7 @@ class History:
             for event, decision in facts
             if decision is not None and event.kind not in ("part", "overdue") and math.isfinite(decision.time)
         ]
-        counted = [fact for fact in counted if not isinstance(fact[1].action, dict) or self._has(fact[1].action)]
+        counted = [fact for fact in counted if isinstance(fact[1].action, float) or self._has(fact[1].action)]
         if not counted:
             return
         several = isinstance(counted[0][1].action, dict)
@@ -208,11 +208,11 @@ class History:
             )
         self.add_contexts(facts)
 
-    def _has(self, action: dict[str, Any]) -> bool:
+    def _has(self, action: Any) -> bool:
         """Whether the knobs can be set to an action; damaged ones are not counted."""
         try:
             for name, knob in self._knobs:
-                knob.position(action.get(name), name)
+                knob.position(action.get(name) if isinstance(action, dict) else action, name)
         except ManulError:
             return False
         return True

@@ -37,7 +37,7 @@ def marginals_now(loop: Loop, contexts: Sequence[Any]) -> list[list[float]]:
 
 def find_knob(loop: Loop, name: str | None, field: str, place: int = 0) -> tuple[int, str, Knob]:
     """The place, the name and the knob of a name; without a name, those of a place."""
-    if not isinstance(loop.settings.actions, dict):
+    if loop.space.is_number:
         raise Invalid(f"loop {loop.name!r} has one knob.", field)
     names = [each for each, _ in loop.space.titled]
     if name is None:
@@ -88,7 +88,12 @@ def _parts(knob: Knob, positions: Floats) -> Any:
 def _predicted(loop: Loop, one: tuple[str, list[Any]], other: tuple[str, list[Any]]) -> list[list[float]]:
     """The predicted losses, averaged over the latest contexts; empty if the range of losses or the contexts are unknown."""
     contexts = loop.model.latest_contexts(PAIR_CONTEXTS)
-    if loop.settings.losses == "auto" or not contexts or not isinstance(loop.model.agent, AutoKnobs):
+    if (
+        loop.settings.losses == "auto"
+        or not contexts
+        or not loop.space.is_named
+        or not isinstance(loop.model.agent, AutoKnobs)
+    ):
         return []
     pairs = [{one[0]: first, other[0]: second} for first in one[1] for second in other[1]]
     tables = []

@@ -154,7 +154,7 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[wire.Candida
     if len(rows) < SMALL:
         return candidates
     if not loop.space.is_number:
-        known = [row for row in rows if row[0].densities is not None]
+        known = [row for row in rows if not loop.space.is_named or row[0].densities is not None]
         knobs = loop.space.knobs if len(known) >= SMALL else []
         return [*candidates, *(_best_value(name, knob, known, span) for name, knob in knobs)]
     return [*candidates, best_constant(log, loop.space.actions, losses=_losses(loop))]
@@ -163,9 +163,12 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[wire.Candida
 def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Within) -> wire.Candidate:
     """The value of one knob that is best on every other row, the other knobs as they were set, judged on the remaining
     rows by the densities of this knob alone."""
-    losses = np.array([loss for _, loss in rows])
-    densities = np.array([(decision.densities or {}).get(name, math.inf) for decision, _ in rows])
-    at = knob.cells(knob.positions([decision.action[name] for decision, _ in rows], name))
+    losses, decisions = np.array([loss for _, loss in rows]), [decision for decision, _ in rows]
+    densities = np.array(
+        [(each.densities or {}).get(name, math.inf) if name else each.density for each in decisions], np.float64
+    )
+    values = [each.action[name] if name else each.action for each in decisions]
+    at = knob.cells(knob.positions(values, name or "action"))
     count = knob.cell_count
     window = 1 if knob.is_option else max(1, count // 8)
     firsts = np.arange(count - window + 1)[:, np.newaxis]
@@ -177,7 +180,7 @@ def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Wit
     def judge(number: int, half: int) -> Estimate:
         return weighted_estimate(weights[number, half::2], losses[half::2], span, UNKNOWN_BOUND)
 
-    return _judged_on_other_half(f"constant {name}", actions, judge, knob=name)
+    return _judged_on_other_half(f"constant {name}".strip(), actions, judge, knob=name or None)
 
 
 def best_constant(log: Log, actions: Within, *, losses: AnyRange | None = None) -> wire.Candidate:

@@ -38,7 +38,7 @@ def density_now(loop: Loop, contexts: Sequence[Any]) -> list[float]:
 
 def policy_view(loop: Loop, feature: str | None, knob: str | None = None) -> wire.PolicyView:
     """The density over actions, or over the cells of one of several knobs, as a function of a feature."""
-    chosen = find_knob(loop, knob, "knob") if isinstance(loop.settings.actions, dict) or knob is not None else None
+    chosen = find_knob(loop, knob, "knob") if not loop.space.is_number or knob is not None else None
     contexts = loop.model.latest_contexts(RECENT)
     known = table(contexts)
     if feature is None:

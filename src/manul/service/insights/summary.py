@@ -22,7 +22,7 @@ OUTCOMES_PER_INTERVAL, MIN_INTERVALS = 25, 12
 def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, time: float, span: Span) -> wire.Summary:
     contexts = loop.model.latest_contexts(LATEST)
     knobs = loop.space.titled
-    several = isinstance(loop.settings.actions, dict)
+    several = not loop.space.is_number
     with loop.history.snapshot() as current:
         buckets = current.spans[span]
         past = history(buckets, knobs[0][1], several=several)
@@ -32,9 +32,9 @@ def summary(loop: Loop, status: wire.Status, examined: wire.Examined | None, tim
     marginals = marginals_now(loop, contexts) if several else []
     summaries = [
         wire.KnobSummary(
-            name=name, values=knob.middles(), played=times, density=density, best_constant=constants.get(name)
+            name=title, values=knob.middles(), played=times, density=density, best_constant=constants.get(name or None)
         )
-        for (name, knob), times, density in zip(knobs, counted, marginals, strict=several)
+        for (title, knob), name, times, density in zip(knobs, loop.space.names, counted, marginals, strict=several)
     ]
     return wire.Summary(
         time=time,

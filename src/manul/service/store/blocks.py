@@ -13,7 +13,7 @@ import numpy as np
 from manul.utils.validation import Floats
 
 Context = list[float] | dict[str, Any]
-# A number and a range, or values and ranges by knob.
+# A number or an option and its range or options, or values and ranges by knob.
 Action = Any
 Within = Any
 UNKNOWN = float("nan")
@@ -78,7 +78,10 @@ class DamagedBlock(Exception):  # noqa: N818 - the state of a row
 
 
 class KnobValues(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The action of a decision with several knobs, the density of each, and their ranges if those were narrowed."""
+    """The action of a decision with several knobs, the density of each, and their ranges if those were narrowed.
+
+    Actions of one knob that are not all numbers have an empty name.
+    """
 
     action: dict[str, str | int | float | bool]
     densities: dict[str, float] | None = None
@@ -155,7 +158,9 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     def _knobs(self, place: int) -> tuple[Action, Within | None, dict[str, float] | None]:
         if isinstance(self.actions, list):
             knobs = _knobs_decoder.decode(self.actions[place])
-            return knobs.action, knobs.within, knobs.densities
+            if "" not in knobs.action:
+                return knobs.action, knobs.within, knobs.densities
+            return knobs.action[""], None if knobs.within is None else knobs.within[""], None
         low, high = (UNKNOWN, UNKNOWN) if self.ends is None else _floats(self.ends, 2 * place, 2)
         return float(_floats(self.actions, place, 1)[0]), None if low != low else (low, high), None
 
@@ -185,7 +190,7 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         pack_actions(decisions),
         np.array(densities),
         [each.context for each in decisions],
-        [None if isinstance(each.action, dict) else each.within for each in decisions],
+        [each.within for each in decisions] if has_numbers(decisions) else [],
         floors if any(each.floor is not None for each in decisions) else None,
         head.epoch,
     )
@@ -221,10 +226,25 @@ def pack_columns(
 
 
 def pack_actions(decisions: Sequence[DecisionRow]) -> Floats | list[bytes]:
-    """The actions of decisions: numbers, or of several knobs one JSON text each."""
-    if not isinstance(decisions[0].action, dict):
+    """The actions of decisions: numbers, or of several knobs or options one JSON text each."""
+    if has_numbers(decisions):
         return np.array([each.action for each in decisions])
-    return [msgspec.json.encode(KnobValues(each.action, each.densities, each.within)) for each in decisions]
+    return [msgspec.json.encode(_knob_values(each)) for each in decisions]
+
+
+def has_numbers(decisions: Sequence[DecisionRow]) -> bool:
+    """Whether all actions are numbers, within pairs of numbers, as those of one range or of steps are."""
+    return all(
+        isinstance(each.action, float) and (each.within is None or isinstance(each.within, tuple)) for each in decisions
+    )
+
+
+def _knob_values(decision: DecisionRow) -> KnobValues:
+    """An action as it is stored: that of one knob without a name has an empty one."""
+    action, within = decision.action, decision.within
+    if isinstance(action, dict):
+        return KnobValues(action, decision.densities, within)
+    return KnobValues({"": action}, None, None if within is None else {"": list(within)})
 
 
 def pack_contexts(contexts: Sequence[Context] | Floats) -> bytes | list[bytes]:

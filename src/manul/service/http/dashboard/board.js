@@ -1,7 +1,7 @@
 // Everything about one loop: shows the responses of /summary and /policy.
 import { ask, at } from "./api.js"
 import { Heat, Lines } from "./charts.js"
-import { clock, count, key, make, milliseconds, number, seconds } from "./format.js"
+import { clock, count, key, make, milliseconds, number, seconds, text as shown } from "./format.js"
 import { describe, fill, KnobCharts, knobsOf, middleAction, Pair } from "./knobs.js"
 import { inOwnUnits, words } from "./outcomes.js"
 import { beliefs, candidates, findings } from "./report.js"
@@ -164,7 +164,7 @@ export class Board {
       ...(best
         ? [
             key(
-              `best constant action on the last ${count(examined.report.rows)} decisions, ${number(best.action)}: ${number(best.loss)} (${number(best.low)} to ${number(best.high)})`,
+              `best constant action on the last ${count(examined.report.rows)} decisions, ${shown(best.action)}: ${number(best.loss)} (${number(best.low)} to ${number(best.high)})`,
               "var(--other)",
               "dashed",
             ),

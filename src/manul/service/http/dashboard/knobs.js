@@ -5,10 +5,15 @@ import { Heat, Lines } from "./charts.js"
 import { count, key, make, number, text } from "./format.js"
 import { negative, words } from "./outcomes.js"
 
-// The knobs of a loop in the order of its settings; a loop with one knob has a nameless one.
+// Whether a loop has one knob with steps or options, which has no name.
+const single = actions => Array.isArray(actions.options) || Number.isFinite(actions.low)
+
+// Names and knobs of a loop in the order of its settings; a nameless one is called "action".
+const entries = actions => (single(actions) ? [["action", actions]] : Object.entries(actions))
+
 export function knobsOf({ actions }) {
   if (Array.isArray(actions)) return [{ name: "action", ends: actions }]
-  return Object.entries(actions).map(([name, knob]) => {
+  return entries(actions).map(([name, knob]) => {
     if (Array.isArray(knob)) return { name, ends: knob }
     if (knob.options) return { name, ends: [-0.5, knob.options.length - 0.5], names: knob.options.map(text) }
     return { name, ends: [knob.low - knob.step / 2, knob.high + knob.step / 2], step: knob.step }
@@ -17,7 +22,7 @@ export function knobsOf({ actions }) {
 
 export function describe({ actions }) {
   if (Array.isArray(actions)) return `actions ${number(actions[0])} to ${number(actions[1])}`
-  return Object.entries(actions)
+  return entries(actions)
     .map(([name, knob]) =>
       knob.options
         ? `${name} ${knob.options.map(text).join(" or ")}`
@@ -30,6 +35,7 @@ export function describe({ actions }) {
 export function middleAction({ actions }) {
   if (Array.isArray(actions)) return number((actions[0] + actions[1]) / 2)
   const middle = knob => knob.options?.[0] ?? knob.low ?? Number(number((knob[0] + knob[1]) / 2))
+  if (single(actions)) return JSON.stringify(middle(actions))
   return JSON.stringify(Object.fromEntries(Object.entries(actions).map(([name, knob]) => [name, middle(knob)])))
 }
 
@@ -83,7 +89,7 @@ export class KnobCharts {
       const [, body, caption] = this.figures[place].children
       const best = knob.best_constant
       const constant = best
-        ? `Best constant: ${text(best.action)}, ${one} ${number(best.loss)} (${number(best.low)} to ${number(best.high)}), the other knobs as they were set.`
+        ? `Best constant: ${text(best.action)}, ${one} ${number(best.loss)} (${number(best.low)} to ${number(best.high)})${shapes.length > 1 ? ", the other knobs as they were set" : ""}.`
         : ""
       if (!knob.density.length) {
         body.replaceChildren(make("p", { className: "caption", textContent: this.reason(status) }))

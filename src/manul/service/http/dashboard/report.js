@@ -1,5 +1,6 @@
 // Tables: candidate policies with their intervals, the agent's estimates, and the doctor's findings.
 import { clock, count, make, number, text } from "./format.js"
+import { knobsOf } from "./knobs.js"
 import { words } from "./outcomes.js"
 
 const NAMES = { played: "all decisions", greedy: "without exploration", model: "the model" }
@@ -65,7 +66,7 @@ export function candidates(box, examined, { actions, apprentice, rewards }) {
   const who = apprentice
     ? "The caller decides. The model is judged on each decision before it learns from it."
     : "The model decides."
-  const constant = Array.isArray(actions) ? "" : " A constant sets one knob, the others as they were."
+  const constant = knobsOf({ actions }).length < 2 ? "" : " A constant sets one knob, the others as they were."
   const chosen = `The best constant is chosen on one half of them and judged on the other; those that they cannot judge are left out.${constant}`
   const caption = `${who} Estimated ${one} on the last ${count(examined.report.rows)} decisions with 95 % confidence intervals. ${chosen}`
   const range = known.length ? `${number(low)} to ${number(high)}` : ""

@@ -1,0 +1,123 @@
+"""Laws that hold for loops of every space of actions, over HTTP. Plug-in kinds are known to requests if they are imported first."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import manul
+from manul.actions.decision import Decision
+from manul.actions.limits import what_is_left
+from manul.actions.space import ActionSpace
+from manul.service.client.calls import _described
+from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower
+from tests.service.conftest import Service
+from tests.service.test_recovery import model_of, replayed
+
+LIMITS = ["discount <= 1 - 9 / price", "template in ('bold',) if discount > 0.15"]
+LIMITED = {"price": (10, 50), "discount": (0, 0.3), "template": manul.Choice(["plain", "bold", "long"])}
+NAMES = ["span", "steps", "choice", "named", "several", "limited"]
+ROUNDS = 60
+
+
+class Played:
+    """What a loop answered in some rounds, with its model, its log and what it would answer while it is paused."""
+
+    def __init__(self, name, path):
+        actions = {"limited": LIMITED}.get(name) or SPACES[name]
+        if name == "several":
+            actions = {knob: each for knob, each in actions.items() if knob != "reach"}  # a plug-in
+        self.limits = LIMITS if name == "limited" else None
+        self.space = ActionSpace(actions, self.limits)
+        self.path = path
+        asyncio.run(self.play(path / "a.db"))
+
+    async def play(self, store):
+        agent = {"kind": "auto", "epsilon": 0.5, "seed": 7} | ({"limits": LIMITS} if self.limits else {})
+        service = Service(store)
+        async with service.running(snapshot_events=10**9):
+            self.status = await service.post("", 201, name="x", actions=_described(self.space), agent=agent)
+            self.rows = []
+            for first in range(0, ROUNDS, 20):
+                self.rows += await self.batch(service, first)
+            await service.learned("x", ROUNDS)
+            await service.post("/x/pause")
+            self.paused = await self.batch(service, ROUNDS)
+            self.model = (await service.client.get("/v1/loops/x/model")).content
+            self.logged = (await service.client.get("/v1/loops/x/log")).content
+            self.summary, self.report = await service.get("/x/summary"), await service.get("/x/report")
+        async with service.running():
+            self.after = await service.get("/x")
+            self.repeated = [await service.post("/x/decisions", **asked) for asked, _ in self.rows[:20]]
+            await service.post("/x/resume")
+            await service.learned("x", ROUNDS + 20)
+            self.resumed, self.replayed = model_of(service.engine.loop("x")), replayed(service.engine, "x")[0]
+
+    async def batch(self, service, first):
+        narrow = narrower(self.space)
+        stated = narrow if isinstance(narrow, dict) else list(narrow)
+        asked = [
+            {"context": CONTEXTS[n % 40].tolist(), "id": f"o{n}", "within": None if n % 3 or self.limits else stated}
+            for n in range(first, first + 20)
+        ]
+        made = (await service.post("/x/decisions/batch", decisions=asked))["decisions"]
+        losses = [{"id": each["id"], "loss": loss_of(self.space, each["action"])} for each in made]
+        await service.post("/x/losses", losses=losses)
+        return list(zip(asked, made, strict=True))
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def played(request, tmp_path_factory):
+    return Played(request.param, tmp_path_factory.mktemp("loop"))
+
+
+def test_a_space_survives_http(played):
+    sent = ActionSpace.from_description(played.status["actions"])
+    assert sent == played.space == manul.loads(played.model).space
+    assert played.after["actions"] == played.status["actions"]
+
+
+def test_the_same_events_give_the_same_model_in_library_and_service(played):
+    agent = manul.Auto(actions=played.space, epsilon=0.5, seed=7, limits=played.limits)
+    for asked, made in played.rows:
+        within = played.space.stated(asked["within"])
+        decision = Decision(made["action"], made["density"], within, None, made.get("densities"))
+        agent.learn(np.array(asked["context"]), decision, loss_of(played.space, made["action"]))
+    assert manul.dumps(agent) == played.model
+
+
+def test_a_paused_loop_states_the_densities_that_it_logged(played):
+    agent = manul.loads(played.model)
+    for asked, made in played.paused:
+        density = agent.densities_many([asked["context"]], [made["action"]], [asked["within"]])[0]
+        assert density == pytest.approx(made["density"])
+
+
+def test_no_served_action_leaves_its_range_or_breaks_a_limit(played):
+    for asked, made in played.rows + played.paused:
+        assert all(played.space.contains(asked["within"], played.space.positions(made["action"])))
+    columns = played.space.columns_of([made["action"] for _, made in played.rows])
+    assert what_is_left(played.space, played.space.unwrap(columns)).inside.all()
+
+
+def test_a_restart_repeats_decisions_and_a_replay_gives_the_model(played):
+    assert played.repeated == [made for _, made in played.rows[:20]]
+    assert played.after["learned"] == ROUNDS
+    assert played.resumed == played.replayed != played.model
+
+
+def test_the_log_has_the_actions_and_densities_that_were_served(played):
+    path = played.path / "log.parquet"
+    path.write_bytes(played.logged)
+    log = manul.Log.read(path)
+    by_id = {made["id"]: made for _, made in played.rows + played.paused}
+    assert log.space.knobs == played.space.knobs
+    assert log.densities.tolist() == [by_id[each]["density"] for each in log.ids]
+    served = played.space.unwrap(played.space.columns_of([by_id[each]["action"] for each in log.ids]))
+    np.testing.assert_equal(log.actions, served)
+
+
+def test_the_summary_and_the_report_show_every_knob(played):
+    shown = [each["name"] for each in played.summary.get("knobs", [])]
+    assert shown == ([] if played.space.is_number else played.space.titles)
+    assert any(each["name"].startswith("constant") for each in played.report["candidates"])
