@@ -35,6 +35,7 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
 
 Limits = Sequence[str | Limit] | LimitsFunction | None
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+_FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
 
 class Settings(TypedDict, total=False):
@@ -167,6 +168,19 @@ class Auto(BaseAgent[A]):
 
         space = ActionSpace.from_description(parameters["actions"])
         return super().from_saved(parameters, arrays) if space.is_number else AutoKnobs.from_saved(parameters, arrays)
+
+    def restore(self, player: Any, arrays: model_files.Arrays) -> None:
+        """Restore the state of a file in a new player.
+
+        In files of older versions, the features of named contexts share columns, and there is no forest: it starts to grow.
+        """
+        if self._named and "deep_features" not in arrays:
+            names = player.fields, player.names, player.columns
+            player = self._hold(super()._make_named_player(), 0)
+            player.fields, player.names, player.columns = names
+        if not _FOREST & arrays.keys():
+            arrays = {**{name: array for name, array in player.state().items() if name in _FOREST}, **arrays}
+        super().restore(player, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The current state; with a `context`, also the predicted loss of `points` actions.

@@ -99,6 +99,11 @@ class NewLoop(Request, kw_only=True, dict=True):
         self.losses = self.rewards if isinstance(self.rewards, str) else sign.flip(self.rewards)
         self.default_loss = None if self.default_reward is None else sign.to_loss(self.default_reward)
 
+    @cached_property
+    def auto(self) -> msgspec.Struct:
+        """What the agent "auto" stands for: Auto with default settings."""
+        return KINDS["auto"]()
+
     @property
     def learned(self) -> Outcome:
         """The outcome that the agent learns from, which does not wait."""
@@ -142,10 +147,12 @@ def stored_loop(body: bytes) -> NewLoop:
     if isinstance(actions, dict):
         named: Any = msgspec.convert(actions, dict[str, tuple[float, float] | Knob])
         settings.actions = named.get("", named)
+    if "rewards" not in fields:  # then it is from before the exploration of Auto faded
+        settings.auto = KINDS["auto"](epsilon=0.05)
     return settings
 
 
 def agent_settings(loop: NewLoop) -> dict[str, Any]:
-    """The kind and the settings of a loop's agent; "auto" stands for Auto with default settings."""
-    settings: dict[str, Any] = msgspec.to_builtins(KINDS["auto"]() if isinstance(loop.agent, str) else loop.agent)
+    """The kind and the settings of a loop's agent."""
+    settings: dict[str, Any] = msgspec.to_builtins(loop.auto if isinstance(loop.agent, str) else loop.agent)
     return settings

@@ -38,7 +38,7 @@ class Loop:
 
     @classmethod
     def recover(cls, row: LoopRow, store: Store) -> Loop:
-        """A loop as of its newest snapshot. A damaged snapshot is skipped for an older one or a full replay."""
+        """A loop as of its newest snapshot. A snapshot that cannot be read is skipped for an older one or a full replay."""
         loop, snapshot = cls(row, store), store.snapshot(row.number)
         while snapshot is not None:
             try:
@@ -46,7 +46,7 @@ class Loop:
                 break
             except Exception:
                 extra = {"loop": row.name, "event": snapshot.event}
-                log.exception("snapshot is damaged; using an older one or replaying all events", extra=extra)
+                log.exception("snapshot cannot be read; using an older one or replaying all events", extra=extra)
                 loop, snapshot = cls(row, store), store.snapshot(row.number, before=snapshot.event)
         if snapshot is not None:
             loop.history.add_contexts(store.events(row.number, max(0, snapshot.event - RECENT), RECENT))
