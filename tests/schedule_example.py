@@ -14,7 +14,5 @@ class Steps(manul.schedules.Schedule):
     until: tuple[float, ...] = (100.0, 300.0)
 
     def points(self):
-        ends = [
-            (rounds, epsilon) for rounds, pair in zip(self.until, zip(self.levels, self.levels[1:])) for epsilon in pair
-        ]
-        return [(0.0, self.levels[0]), *ends]
+        ends = [0.0, *(rounds for rounds in self.until for _ in "12")]
+        return list(zip(ends, [level for level in self.levels for _ in "12"][: len(ends)], strict=True))

@@ -120,8 +120,9 @@ def test_an_alarm_starts_the_schedule_of_auto_again():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"levels": (0.2, 1.5)}, "epsilon must have points (rounds, epsilon) with rounds of at least 0 in order"),
+        ({"levels": (0.2, 1.5, 0.1)}, "epsilon must have points (rounds, epsilon) with rounds of at least 0 in order"),
         ({"until": (40.0, 20.0)}, "and epsilon in [0, 1], got (20, 0.05) of Steps("),
+        ({"levels": (0.2, 0.1)}, "epsilon cannot be Steps(levels=(0.2, 0.1), until=(100.0, 300.0)): zip() argument 2"),
         ({"levels": (0.2,) * 40, "until": tuple(range(39))}, "epsilon must have 1 to 64 points, got 79 of Steps("),
     ],
 )
@@ -134,9 +135,7 @@ def test_points_that_cannot_be_are_one_sentence(settings, message):
 def test_a_file_of_an_unknown_kind_of_schedule_names_the_known_ones(steps):
     kind, parameters, arrays = AGENTS["cats"](steps).contents()
     damaged = {**parameters, "epsilon": {**parameters["epsilon"], "kind": "stops"}}
-    with pytest.raises(
-        manul.ManulError, match="schedule must be one of fading, steps, got 'stops'. Did you mean steps?"
-    ):
+    with pytest.raises(manul.ManulError, match=r"must be one of fading, steps, got 'stops'\. Did you mean steps\?"):
         manul.loads(model_files.encode(kind, damaged, arrays))
 
 

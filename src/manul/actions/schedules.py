@@ -177,7 +177,10 @@ def _check_points(schedule: Schedule) -> Schedule:
             f"epsilon must be a schedule of a registered kind, got {schedule!r}. Use manul.register.schedule.",
             "epsilon",
         )
-    points = schedule.core
+    try:
+        points = schedule.core
+    except Exception as error:  # a plugin may raise anything
+        raise ParameterError(f"epsilon cannot be {schedule!r}: {error}.", "epsilon") from error
     if not 1 <= len(points) <= MOST_POINTS:
         raise ParameterError(
             f"epsilon must have 1 to {MOST_POINTS} points, got {len(points)} of {schedule!r}.", "epsilon"
