@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Literal, Self, cast, overload
 
 import numpy as np
@@ -17,6 +17,7 @@ from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.actions.smoothing import explore, smooth
 from manul.actions.space import ActionSpace
+from manul.agents.agent_card import setting_rows
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player import Draw, Player
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
@@ -81,6 +82,10 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         """The arguments of the constructor."""
         names = inspect.signature(type(self)).parameters
         return self._with_outcome({name: getattr(self, name) for name in names if name not in ("rewards", "outcome")})
+
+    def card_rows(self) -> Iterable[tuple[str, object]]:
+        """The settings in a notebook."""
+        return setting_rows(self.parameters)
 
     def _with_outcome(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """The parameters, with the argument that says the outcome in place of the losses."""
