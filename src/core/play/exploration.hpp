@@ -82,8 +82,7 @@ struct Schedule {
     const SchedulePoint& before = points[place - 1];
     if (place == points.size()) return before.epsilon;
     const SchedulePoint& after = points[place];
-    return before.epsilon +
-           (after.epsilon - before.epsilon) * ((age - before.rounds) / (after.rounds - before.rounds));
+    return before.epsilon + (after.epsilon - before.epsilon) * ((age - before.rounds) / (after.rounds - before.rounds));
   }
 };
 

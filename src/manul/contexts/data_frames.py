@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set, Sized
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -145,7 +145,7 @@ def _from_any(name: str, column: Any) -> Values:
     if isinstance(column, np.ndarray) and column.ndim == 1:
         return _array(column) if column.dtype.kind in _NUMERIC else _any_list(column)
     no_column = isinstance(column, str | bytes | Mapping | Set | np.ndarray) or is_table(column)
-    if no_column or not isinstance(column, Sized):
+    if no_column or not can(column, "__len__"):
         raise InputError(
             f"contexts must map names to columns of values, got {_short(column)} in {name!r}. For one context, use a "
             "method without _many.",

@@ -13,7 +13,8 @@ def _members(kind: type) -> frozenset[str]:
 
 def can(value: Any, *members: str) -> bool:
     """Whether the type of a value has members. The value itself is not asked: a lazy frame of polars would warn."""
-    return _members(type(value)).issuperset(members)
+    kind: Any = type(value)
+    return _members(kind).issuperset(members)
 
 
 def is_polars_frame(table: Any) -> bool:
