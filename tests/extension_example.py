@@ -1,4 +1,4 @@
-"""An agent, an estimator, an interval and a log format in one file outside the package; importing it registers them."""
+"""An agent, an estimator, an interval, a log format and a store in one file outside the package; importing it registers them."""
 
 import json
 import math
@@ -14,6 +14,7 @@ from manul.agents.base import BaseAgent
 from manul.logs.formats import text_lines
 from manul.logs.formats.arrow_tables import SchemaAdapter
 from manul.offpolicy.evaluation.intervals import Terms
+from manul.service.store.sqlite import SqliteStore
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth
 
@@ -133,3 +134,4 @@ class Writer:
 
 
 manul.register.format(".rows", read=read, writer=Writer)
+manul.register.store("folder", lambda address: SqliteStore(address.removeprefix("folder://") + "/decisions.db"))

@@ -1,6 +1,7 @@
 """What one file outside the package registers works everywhere, without an edit elsewhere."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,19 @@ from manul.errors import ParameterError
 from manul.logs.formats import FORMATS
 from manul.offpolicy.evaluation.estimators import ESTIMATORS
 from manul.offpolicy.evaluation.intervals import INTERVALS
+from manul.service.store.store_registry import STORES
 from manul.utils.model_files import KINDS
 from manul.utils.registry import import_plugin
 from tests.service.processes import MANUL, Process
 
 EXAMPLE = Path(__file__).with_name("extension_example.py")
+EXAMPLES = {
+    "extension": EXAMPLE,
+    "schedule": EXAMPLE.with_name("schedule_example.py"),
+    "knob": EXAMPLE.parent / "laws" / "log_span.py",
+    "answer": EXAMPLE.with_name("answer_example.py"),
+}
+IN_DOCSTRINGS = {"density_model", "outcome_model"}  # whose examples are executed too
 LOOP = {"name": "heating", "actions": [0, 32], "agent": {"kind": "best-point", "bandwidth": 2.0}}
 
 
@@ -32,6 +41,7 @@ def extension():
     ESTIMATORS.remove("clipped")
     INTERVALS.remove("hoeffding")
     FORMATS.remove(".rows")
+    STORES.remove("folder")
     del sys.modules["manul_plugin_extension_example"]
 
 
@@ -55,6 +65,12 @@ def ran(*arguments, plugin=("--plugin", EXAMPLE)):
     done = subprocess.run([MANUL, *plugin, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_everything_that_can_be_registered_has_an_example_of_one_file():
+    said = "".join(path.read_text() for path in EXAMPLES.values()).replace("register_knob", "register.knob")
+    used = set(re.findall(r"register[.](\w+)", said))
+    assert used | IN_DOCSTRINGS == {*manul.register.__all__}
 
 
 def test_the_agent_is_simulated():
@@ -120,8 +136,38 @@ def test_a_loop_of_the_service_has_the_agent_and_survives_a_restart(tmp_path):
 
 
 @pytest.mark.whole
+def test_a_loop_has_a_knob_a_schedule_and_a_store_from_outside_and_survives_a_restart(tmp_path):
+    plugins = [part for name in ("extension", "schedule", "knob") for part in ("--plugin", EXAMPLES[name])]
+    steps = {"kind": "steps", "levels": [0.5, 0.1], "until": [5]}
+    agent = {"kind": "auto", "epsilon": steps}
+    loop = {"name": "sale", "actions": {"price": {"low": 1, "high": 100, "scale": "log"}}, "agent": agent}
+    service = Process(tmp_path, f"folder://{tmp_path}", program=(MANUL, *plugins))
+    code, answer = service.ask("POST", "/v1/loops", loop)
+    assert code == 201, answer
+    for number in range(8):
+        service.ask("POST", "/v1/loops/sale/decisions", {"id": f"a{number}"})
+        service.ask("POST", f"/v1/loops/sale/decisions/a{number}/loss", {"loss": 0.5})
+    assert service.ask("POST", "/v1/loops", loop | {"agent": agent | {"epsilon": {"kind": "stops"}}})[0] == 422
+    service.stop()
+    service = Process(tmp_path, f"folder://{tmp_path}", program=(MANUL, *plugins))
+    _, status = service.ask("GET", "/v1/loops/sale")
+    service.stop()
+    assert (status["agent"]["epsilon"], status["epsilon"]) == (steps | {"until": [5.0]}, 0.1)
+    assert (status["actions"], status["learned"]) == (loop["actions"], 8)
+
+
+@pytest.mark.whole
+def test_the_schedule_runs_from_the_command_line(table, tmp_path):
+    options = ["--target", "price", "--epsilon", '{"kind": "steps"}', "--out", tmp_path / "policy.manul"]
+    ran("run", table, *options, plugin=("--plugin", EXAMPLES["schedule"]))
+    wrong = ["run", table, "--target", "price", "--epsilon", '{"kind": "steps"}']
+    done = subprocess.run([MANUL, *map(str, wrong)], capture_output=True, text=True, check=False)
+    assert (done.returncode, "schedule must be one of fading, got 'steps'" in done.stderr) == (2, True)
+
+
+@pytest.mark.whole
 def test_a_field_of_the_answer_is_added_in_one_place(tmp_path):
-    service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLE.with_name("answer_example.py")))
+    service = Process(tmp_path, program=(MANUL, "--plugin", EXAMPLES["answer"]))
     service.ask("POST", "/v1/loops", LOOP | {"agent": "auto"})
     asked = {"context": [1.0, 2.0]}
     _, fast = service.ask("POST", "/v1/loops/heating/decisions", asked)

@@ -10,6 +10,8 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "play/player.hpp"
 #include "simd/instruction_set.hpp"
 
@@ -25,13 +27,21 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Fields = nb::typed<nb::dict, nb::str, nb::any>;
 using Limits = std::pair<double, double>;
-// A constant, or the fields of a schedule.
-using Epsilon = std::variant<double, std::tuple<double, double, double>>;
+// A constant, the fields of a fading schedule, or the points (rounds, epsilon) of another one.
+using Epsilon = std::variant<double, std::tuple<double, double, double>, std::vector<std::pair<double, double>>>;
 
 inline Schedule to_schedule(const Epsilon& epsilon) {
   if (const double* constant = std::get_if<double>(&epsilon)) return {*constant, *constant, 1.0};
-  const auto [first, last, rounds] = std::get<1>(epsilon);
-  return {first, last, rounds};
+  if (const auto* fading = std::get_if<1>(&epsilon)) {
+    const auto [first, last, rounds] = *fading;
+    return {first, last, rounds};
+  }
+  Schedule schedule{0.0, 1.0, 1.0};
+  for (const auto& [rounds, share] : std::get<2>(epsilon)) {
+    schedule.points.push_back({rounds, share});
+    schedule.first = std::max(schedule.first, share), schedule.last = std::min(schedule.last, share);
+  }
+  return schedule;
 }
 
 inline Range to_range(const Limits& limits) { return {limits.first, limits.second}; }

@@ -1,6 +1,8 @@
 // Smoothing and epsilon-greedy exploration: the distribution, draws and densities of a window.
 #pragma once
 
+#include <vector>
+
 #include "knobs/ladder.hpp"
 #include "models/policy_model.hpp"
 #include "numerics/random.hpp"
@@ -51,17 +53,36 @@ struct Decision {
   double floor;
 };
 
+struct SchedulePoint {
+  double rounds;
+  double epsilon;
+};
+
 // Epsilon after `age` rounds of learning: it fades from `first` to `last`, and is halved by the first `rounds`. A
-// constant epsilon has the same first and last value.
+// constant epsilon has the same first and last value. With points, in the order of their rounds, it is linear between
+// them, and constant before and after; `first` and `last` are then its largest and smallest value.
 struct Schedule {
   double first;
   double last;
   double rounds;
+  std::vector<SchedulePoint> points = {};
 
   double at(double age) const {
     if (first == last) return last;
+    if (!points.empty()) return between_points(age);
     const double faded = first / (1.0 + age / rounds);
     return faded > last ? faded : last;
+  }
+
+ private:
+  double between_points(double age) const {
+    std::size_t place = 0;
+    while (place < points.size() && points[place].rounds <= age) ++place;
+    if (place == 0) return points.front().epsilon;
+    const SchedulePoint& before = points[place - 1];
+    if (place == points.size()) return before.epsilon;
+    const SchedulePoint& after = points[place];
+    return before.epsilon + (after.epsilon - before.epsilon) * ((age - before.rounds) / (after.rounds - before.rounds));
   }
 };
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self, cast
 
@@ -19,7 +19,6 @@ from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.joint import JointDistribution, branch
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
-from manul.actions.schedules import Fading
 from manul.actions.space import ActionSpace, numbers_only
 from manul.agents.auto import FEATURES, Auto
 from manul.agents.critic_report import Report, critic_report, loss_unit
@@ -289,17 +288,16 @@ class AutoKnobs(Auto[A]):
 
     @property
     def _player_settings(self) -> dict[str, Any]:
-        schedule = self._schedule
         return {
             "knobs": self.space.core,
             "losses": self.outcome.loss_bounds,
-            "epsilon": astuple(schedule) if isinstance(schedule, Fading) else schedule,
+            "epsilon": self._schedule.core,
             "seed": self.seed,
             "nearby": self.nearby,
         }
 
     def _counters(self, _player: Any) -> tuple[str, ...]:
-        return COUNTERS if isinstance(self._schedule, Fading) else COUNTERS[:1]
+        return COUNTERS if self._schedule.changes else COUNTERS[:1]
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
         reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")

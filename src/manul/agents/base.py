@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import astuple
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Literal, Self, cast, overload
 
 import numpy as np
@@ -15,9 +14,10 @@ from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.ranges import Actions
-from manul.actions.schedules import Epsilon, Fading
+from manul.actions.schedules import Epsilon
 from manul.actions.smoothing import explore, smooth
 from manul.actions.space import ActionSpace
+from manul.agents.agent_card import setting_rows
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player import Draw, Player
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
@@ -64,8 +64,9 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         self.outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
         if self.needs_range:
             self.outcome.known_losses(type(self).__name__, " Only Auto learns without a range.")
-        self._schedule = schedules.check_epsilon(epsilon)
-        self.epsilon: Epsilon | Literal["auto"] = self._schedule
+        checked = schedules.check_epsilon(epsilon)
+        self._schedule = schedules.as_schedule(checked)
+        self.epsilon: Epsilon | Literal["auto"] = checked
         self.seed = check_seed(seed)
         if self.space.is_number:
             self._range = Actions(*self.space.ends)
@@ -82,6 +83,10 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         names = inspect.signature(type(self)).parameters
         return self._with_outcome({name: getattr(self, name) for name in names if name not in ("rewards", "outcome")})
 
+    def card_rows(self) -> Iterable[tuple[str, object]]:
+        """The settings in a notebook."""
+        return setting_rows(self.parameters)
+
     def _with_outcome(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """The parameters, with the argument that says the outcome in place of the losses."""
         ((own, said),) = self.outcome.arguments.items()
@@ -97,13 +102,12 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
     @property
     def _player_settings(self) -> dict[str, Any]:
         """The settings that all players of the core have."""
-        schedule = self._schedule
-        return {**self._common, "epsilon": astuple(schedule) if isinstance(schedule, Fading) else schedule}
+        return {**self._common, "epsilon": self._schedule.core}
 
     @property
     def current_epsilon(self) -> float:
         """The epsilon of the next decision, which changes with the rounds learned if it is a schedule."""
-        return schedules.epsilon_at(self._schedule, 0.0) if self.player is None else self.player.epsilon
+        return self._schedule.at(0.0) if self.player is None else self.player.epsilon
 
     @property
     def narrowest_bandwidth(self) -> float:
@@ -111,8 +115,8 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         return 0.0
 
     def _counters(self, player: Any) -> tuple[str, ...]:
-        fades = isinstance(self._schedule, Fading) and isinstance(player, _core.Player)
-        return COUNTERS if fades else super()._counters(player)
+        changes = self._schedule.changes and isinstance(player, _core.Player)
+        return COUNTERS if changes else super()._counters(player)
 
     def narrow(self, within: Any) -> Within:
         """The range of one decision, `within` or the whole; raises InputError if the agent has no action in it."""

@@ -91,8 +91,8 @@ class DiscreteTree(_Discrete):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        names = ("actions", "leaves", "epsilon", "losses", "seed", "half_life", "learner")
-        return self._with_outcome({name: getattr(self, name) for name in names})
+        own = {"actions": self.actions, "leaves": self.leaves, "epsilon": self.epsilon, "losses": self.losses}
+        return self._with_outcome({**own, "seed": self.seed, "half_life": self.half_life, "learner": self.learner})
 
     def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "learner": learners.describe(self.learner)}

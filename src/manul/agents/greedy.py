@@ -10,7 +10,7 @@ from typing import Any, Self
 from manul import _core
 from manul.actions.decision import Within
 from manul.actions.ranges import Actions
-from manul.actions.schedules import Epsilon, Fading, least_epsilon
+from manul.actions.schedules import Epsilon, Fading
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.agents.player_host import COUNTERS
@@ -195,14 +195,14 @@ class ParetoGreedy(_PolicyClassAgent):
                 mean_loss=estimate,
                 horizon=rounds,
                 bandwidth=share,
-                minimum_density=least_epsilon(self._schedule),
+                minimum_density=self._schedule.least,
                 constant=self.constant,
             )
         return theory.pareto_penalty(
             rounds=rounds if rounds == 1 else min(rounds, self.horizon),
             horizon=self.horizon,
             bandwidth=share,
-            epsilon=least_epsilon(self._schedule),
+            epsilon=self._schedule.least,
             log_class_size=self.log_class_size,
             failure=self.failure,
         )

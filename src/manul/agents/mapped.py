@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol, Self, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,17 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
 
     def state(self) -> model_files.Arrays:
         """The complete learned state, as arrays."""
+
+
+@runtime_checkable
+class BatchAgent(Protocol):
+    """An agent with the properties of many distributions at once."""
+
+    def largest_densities_many(self, contexts: Any, within: Any = None) -> Floats:
+        """The largest density of any action of each row."""
+
+    def moments_many(self, contexts: Any, within: Any = None) -> tuple[Floats, Floats]:
+        """The expected action and the expected squared action of each row."""
 
 
 @model_files.saveable(
@@ -179,25 +190,22 @@ class Mapped(PlotMixin, model_files.FileMixin):
     def densities_many(self, contexts: Contexts, actions: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The density of each row's action; any policy may have drawn the `actions`. `contexts` and `within` are as in `decide_many`."""
         _, mapped = self._map_many(contexts)
-        batch = getattr(self.agent, "densities_many", None)
-        if batch is not None and (isinstance(mapped, np.ndarray) or not self.space.is_number):
-            return cast(Floats, batch(mapped, actions, within))
+        if isinstance(mapped, np.ndarray) or not self.space.is_number:
+            return self.agent.densities_many(mapped, actions, within)
         return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
 
     def largest_densities_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Floats:
         """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
         _, mapped = self._map_many(contexts)
-        batch = getattr(self.agent, "largest_densities_many", None)
-        if batch is not None and isinstance(mapped, np.ndarray):
-            return cast(Floats, batch(mapped, within))
+        if isinstance(self.agent, BatchAgent) and isinstance(mapped, np.ndarray):
+            return self.agent.largest_densities_many(mapped, within)
         return largest_densities_by_row(self.agent, mapped, within)
 
     def moments_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
         _, mapped = self._map_many(contexts)
-        batch = getattr(self.agent, "moments_many", None)
-        if batch is not None and isinstance(mapped, np.ndarray):
-            return cast("tuple[Floats, Floats]", batch(mapped, within))
+        if isinstance(self.agent, BatchAgent) and isinstance(mapped, np.ndarray):
+            return self.agent.moments_many(mapped, within)
         return moments_by_row(self.agent, mapped, within)
 
     def learn_many(
@@ -241,6 +249,11 @@ class Mapped(PlotMixin, model_files.FileMixin):
             None if width is None else model_files.check_width(width) for width in widths
         )
         return mapped
+
+    def card_rows(self) -> Iterable[tuple[str, object]]:
+        """The settings in a notebook."""
+        inside = self.agent.card_rows()  # type: ignore[attr-defined]
+        return [("agent", type(self.agent).__name__), *inside, ("features", self.features)]
 
     def _repr_html_(self) -> str:
         return agent_card(self)

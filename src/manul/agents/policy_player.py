@@ -9,7 +9,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.decision import Decision, Within
-from manul.actions.schedules import Epsilon, epsilon_at
+from manul.actions.schedules import Epsilon, as_schedule
 from manul.actions.smoothing import densities_of_many, explore, smooth
 from manul.agents.player import Draw
 from manul.contexts.conversion import Row
@@ -36,7 +36,7 @@ class PolicyPlayer:
         seed: int,
     ) -> None:
         self._learners, self._bandwidths, self._penalty = learners, bandwidths, penalty
-        self._actions, self._losses, self._schedule, self._seed = actions, losses, epsilon, seed
+        self._actions, self._losses, self._schedule, self._seed = actions, losses, as_schedule(epsilon), seed
         exact = [learner for learner in learners if isinstance(learner, Estimating)]
         self._exact = exact if len(exact) == len(learners) else []
         self._best = int(np.argmax(bandwidths))
@@ -50,7 +50,7 @@ class PolicyPlayer:
 
     @property
     def epsilon(self) -> float:
-        return epsilon_at(self._schedule, self.rounds)
+        return self._schedule.at(self.rounds)
 
     @property
     def chosen(self) -> float:

@@ -49,15 +49,20 @@ class Share(Number):
 
 
 class Epsilon(Number):
-    """A number, `auto`, or a schedule FIRST:LAST:ROUNDS."""
+    """A number, `auto`, a schedule FIRST:LAST:ROUNDS, or any schedule as a JSON object."""
 
     name = "epsilon"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from manul.actions.schedules import Fading
+        from manul.actions.schedules import Fading, from_description
 
         if str(value) == "auto":
             return "auto"
+        if str(value).startswith("{"):
+            try:
+                return from_description(json.loads(value))
+            except json.JSONDecodeError as error:
+                self.fail(f"{_name(param)} must be a JSON object, got {value!r}: {error}.", param, ctx)
         try:
             numbers = [self.read(part) for part in str(value).split(":")]
         except (ValueError, ZeroDivisionError):

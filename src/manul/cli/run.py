@@ -36,7 +36,8 @@ TABLE_FORMATS = ("csv", "tsv", "parquet", "arff", "vw")
     "--epsilon",
     type=Epsilon(),
     help="Share of rounds that explore uniformly: a number, or FIRST:LAST:ROUNDS, which fades from FIRST to LAST and is half of "
-    "FIRST after ROUNDS rounds.  [default: auto, which is 0.05:0.002:1000, for the agent auto; otherwise 0.05]",
+    "FIRST after ROUNDS rounds, or a schedule of a plugin as JSON.  "
+    "[default: auto, which is 0.05:0.002:1000, for the agent auto; otherwise 0.05]",
 )
 @click.option(
     "--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions.  [default: the range of the targets]"

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.contexts import conversion, data_frames
+from manul.utils.foreign import is_sparse
 
 SparseRows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
@@ -51,7 +52,7 @@ def named_batch(contexts: Any) -> NamedBatch | None:
     """
     if isinstance(contexts, NamedBatch):
         return contexts
-    if conversion.is_sparse(contexts):
+    if is_sparse(contexts):
         return _sparse(contexts)
     columns = data_frames.columns(contexts)
     if columns is not None:

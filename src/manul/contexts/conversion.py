@@ -15,6 +15,7 @@ from manul.contexts.records import is_record, to_fields
 from manul.contexts.schema import Context
 from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError
+from manul.utils.foreign import is_sparse
 
 Row = npt.NDArray[np.float32]
 Fields = dict[str, Any]
@@ -90,15 +91,6 @@ def is_named(context: object) -> bool:
     (True, False)
     """
     return isinstance(context, Mapping) or is_sparse(context) or is_record(context)
-
-
-def is_sparse(context: object) -> bool:
-    """Return whether contexts are rows of a sparse matrix.
-
-    >>> is_sparse({"age": 31})
-    False
-    """
-    return hasattr(context, "tocoo") and hasattr(context, "shape")
 
 
 def to_dict(context: Any) -> Fields:

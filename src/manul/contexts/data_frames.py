@@ -11,6 +11,14 @@ import numpy.typing as npt
 from manul.contexts import arrow_values
 from manul.contexts.records import distinct_names
 from manul.errors import InputError
+from manul.utils.foreign import (
+    can,
+    is_arrow_column,
+    is_arrow_table,
+    is_pandas_frame,
+    is_polars_column,
+    is_polars_frame,
+)
 
 Values = list[Any] | npt.NDArray[Any]
 _NUMERIC = "biuf"  # kinds of NumPy's types: truth values, integers, unsigned integers and floats
@@ -25,11 +33,11 @@ def columns(table: Any) -> dict[str, Values] | None:
     >>> columns({"city": ["Oslo", None], "age": np.array([31, 7])})
     {'city': ['Oslo', None], 'age': array([31.,  7.])}
     """
-    if _is_polars(table):
+    if is_polars_frame(table):
         return _by_name(table.columns, map(_from_polars, table.iter_columns()))
-    if _is_arrow(table):
+    if is_arrow_table(table):
         return _by_name(table.schema.names, map(from_arrow, table.columns))
-    if _is_pandas(table):
+    if is_pandas_frame(table):
         return _by_name(table.columns.tolist(), (_from_pandas(column) for _, column in table.items()))
     if isinstance(table, Mapping):
         return _by_name([*table], _from_mapping(table))
@@ -43,11 +51,11 @@ def lists(table: Any) -> dict[str, list[Any]] | None:
     >>> lists(polars.DataFrame({"city": ["Oslo", None], "age": [31, None]}))
     {'city': ['Oslo', None], 'age': [31, None]}
     """
-    if _is_polars(table):
+    if is_polars_frame(table):
         return {column.name: column.to_list() for column in table.iter_columns()}
-    if _is_arrow(table):
+    if is_arrow_table(table):
         return _by_name(table.schema.names, map(arrow_values.values, table.columns))
-    if _is_pandas(table):
+    if is_pandas_frame(table):
         return _by_name(table.columns.tolist(), (column.tolist() for _, column in table.items()))
     if isinstance(table, Mapping):
         values = {name: column if isinstance(column, list) else _any_list(column) for name, column in table.items()}
@@ -61,24 +69,23 @@ def typed_columns(table: Any) -> dict[str, Any]:
     >>> typed_columns({"age": np.array([31, 7]), "tags": [["new"], None]})
     {'age': array([31.,  7.]), 'tags': [['new'], None]}
     """
-    if _is_polars(table):
+    if is_polars_frame(table):
         table = table.to_arrow()
-    if _is_arrow(table):
+    if is_arrow_table(table):
         return _by_name(table.schema.names, table.columns)
-    if _is_pandas(table):
+    if is_pandas_frame(table):
         return _by_name(table.columns.tolist(), (_typed(name, column) for name, column in table.items()))
     return _by_name([*table], _of_one_length([_typed(name, column) for name, column in table.items()]))
 
 
 def _typed(name: str, column: Any) -> Any:
-    dtype = getattr(column, "dtype", None)
-    if dtype is None or isinstance(column, np.ndarray):
-        return column if hasattr(column, "to_pylist") else _from_any(name, column)
-    if hasattr(dtype, "is_integer"):  # of polars
+    if not can(column, "dtype") or isinstance(column, np.ndarray):
+        return column if is_arrow_column(column) else _from_any(name, column)
+    if is_polars_column(column):
         return column.to_arrow()
     import pyarrow as pa
 
-    if dtype.kind == "O" and isinstance(dtype, np.dtype):
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "O":
         return column.tolist()
     try:
         return pa.array(column, from_pandas=True)
@@ -112,7 +119,7 @@ def is_table(table: Any) -> bool:
     >>> is_table([[1.0]])
     False
     """
-    return _is_polars(table) or _is_arrow(table) or _is_pandas(table)
+    return is_polars_frame(table) or is_arrow_table(table) or is_pandas_frame(table)
 
 
 def _by_name(names: list[Any], values: Iterable[Any]) -> dict[str, Any]:
@@ -138,41 +145,26 @@ def _from_any(name: str, column: Any) -> Values:
     if isinstance(column, np.ndarray) and column.ndim == 1:
         return _array(column) if column.dtype.kind in _NUMERIC else _any_list(column)
     no_column = isinstance(column, str | bytes | Mapping | Set | np.ndarray) or is_table(column)
-    if no_column or not hasattr(column, "__len__"):
+    if no_column or not can(column, "__len__"):
         raise InputError(
             f"contexts must map names to columns of values, got {_short(column)} in {name!r}. For one context, use a "
             "method without _many.",
             "contexts",
         )
-    if hasattr(column, "to_pylist"):
+    if is_arrow_column(column):
         return from_arrow(column)
-    if hasattr(column, "to_list") and hasattr(column.dtype, "is_integer"):
+    if is_polars_column(column):
         return _from_polars(column)
-    return _from_pandas(column) if hasattr(column, "tolist") else list(column)
+    return _from_pandas(column) if can(column, "tolist") else list(column)
 
 
 def _any_list(column: Any) -> Any:
     """Times of NumPy stay as they are, because those in nanoseconds would become numbers."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
         return list(column)
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(column, method):
-            return getattr(column, method)()
-    return column
-
-
-def _is_polars(table: Any) -> bool:
-    return hasattr(table, "iter_columns")
-
-
-def _is_pandas(table: Any) -> bool:
-    return hasattr(table, "to_dict") and hasattr(
-        table, "columns"
-    )  # in this order: a lazy frame warns if asked for columns
-
-
-def _is_arrow(table: Any) -> bool:
-    return hasattr(table, "to_pydict") and hasattr(table, "schema")
+    if is_arrow_column(column):
+        return column.to_pylist()
+    return column.to_list() if is_polars_column(column) else column.tolist() if can(column, "tolist") else column
 
 
 def _from_polars(column: Any) -> Values:

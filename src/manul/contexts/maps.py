@@ -24,6 +24,7 @@ from manul.contexts.sparse_features import Features
 from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError, MissingDependency, ParameterError
 from manul.utils import model_files, sklearn_files
+from manul.utils.foreign import is_sparse
 from manul.utils.validation import Floats, check_number, check_seed, check_whole_number
 
 __all__ = [
@@ -142,7 +143,7 @@ class Transformer:
 
     def __call__(self, context: Row | Fields, /) -> Floats:
         output = self.fitted.transform(self._table(context))
-        output = output.toarray() if hasattr(output, "toarray") else np.asarray(output)
+        output = output.toarray() if is_sparse(output) else np.asarray(output)
         row: Floats = np.asarray(output[0], dtype=np.float64)
         return row
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from manul.errors import InputError
+from manul.utils.foreign import can, is_series
 
 
 def is_record(row: Any) -> bool:
@@ -15,17 +16,8 @@ def is_record(row: Any) -> bool:
     (True, False, False)
     """
     if isinstance(row, tuple):
-        return hasattr(row, "_fields")
+        return can(row, "_fields")
     return is_series(row) and (not len(row) or row.index.dtype.kind not in "iu")
-
-
-def is_series(row: Any) -> bool:
-    """Return whether a value is a pandas Series.
-
-    >>> is_series([31])
-    False
-    """
-    return hasattr(row, "iloc") and hasattr(row, "index") and not hasattr(row, "columns")
 
 
 def to_fields(record: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from manul.contexts import arrow_values, data_frames, dates
 from manul.contexts.arrow_values import JSON, from_json
 from manul.contexts.records import is_missing, is_record, to_fields
 from manul.errors import InputError
+from manul.utils.foreign import can, is_arrow_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,7 +203,7 @@ class ContextSchema:
 
         Without `strict`, a field that is a number in one context and text in another is of kind "any", not an error.
         """
-        if hasattr(contexts, "metadata") and hasattr(contexts, "field"):
+        if can(contexts, "metadata", "field"):
             return cls.from_fields({each.name: Field.of_arrow(each.type, each.name) for each in contexts})
         if isinstance(contexts, Mapping) and contexts.keys() == {"width", "fields", "sparse"}:
             fields = {name: Field.from_description(each) for name, each in contexts["fields"].items()}
@@ -320,7 +321,7 @@ def context_columns(contexts: Any) -> dict[str, Any] | None:
 
 def _decoded(column: Any) -> Any:
     """The column, or a list of values if it has dates or times in the form of JSON."""
-    coded = hasattr(column, "to_pylist") and any(f"<{key}:" in str(column.type) for key in (dates.DATE, dates.CLOCK))
+    coded = is_arrow_column(column) and any(f"<{key}:" in str(column.type) for key in (dates.DATE, dates.CLOCK))
     return arrow_values.values(column) if coded else column
 
 

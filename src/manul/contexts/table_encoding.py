@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
@@ -329,7 +329,7 @@ def _numbers(name: str, values: Values) -> Matrix:
         dates = [from_json(value, name) for value in values]
         if any(isinstance(value, datetime.date) for value in dates):  # in a log, a date is a number
             return _numbers(name, [seconds(value) if isinstance(value, datetime.date) else value for value in dates])
-        wrong = next(value for value in values if isinstance(value, str) or not hasattr(value, "__float__"))
+        wrong = next(value for value in values if isinstance(value, str) or not isinstance(value, SupportsFloat))
         raise InputError(
             f"field {name!r} must be a number, as in the table, got {wrong!r}. Omit it if it is missing.",
             "context",

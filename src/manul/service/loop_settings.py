@@ -16,7 +16,7 @@ from manul.actions.kinds import is_knob
 from manul.actions.limits import MOST_LIMITS
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.outcomes import Combination, Outcome, Wait
-from manul.service.wire import Actions, Fading, Knob, LossRange, Name, Request, Share
+from manul.service.wire import Actions, Knob, LossRange, Name, Request, Schedule, Share
 from manul.utils.formulas import MOST_CHARACTERS
 
 # Settings with bounds that the types of the constructors do not express.
@@ -33,8 +33,8 @@ BOUNDED: dict[str, Any] = {
 def _field_type(name: str, annotation: Any) -> Any:
     if name != "epsilon":
         return BOUNDED.get(name, annotation)
-    # The schedule of the package as a struct, and the other choices as the constructor has them.
-    others = [Fading if each is schedules.Fading else each for each in get_args(annotation) if each is not float]
+    # The schedules of the package as a struct, and the other choices as the constructor has them.
+    others = [Schedule if each is schedules.Schedule else each for each in get_args(annotation) if each is not float]
     return Union[(Share, *others)]
 
 

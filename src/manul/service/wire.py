@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec.structs import asdict
 
+from manul.actions import schedules
 from manul.actions.kinds import KINDS, SCALARS, arguments
+from manul.actions.schedules import SCHEDULES
 from manul.outcomes import Combination
 
 if TYPE_CHECKING:
@@ -95,12 +99,49 @@ Actions = Annotated[
 ]
 
 
-class Fading(Request, kw_only=True):
-    """An epsilon that fades from `first` to `last`; it is half of `first` after `rounds` rounds of learning."""
+# Fields of schedules with bounds that the types of the dataclasses do not express.
+_BOUNDED: dict[str, Any] = {
+    "first": PositiveShare,
+    "last": PositiveShare,
+    "rounds": Annotated[float, Meta(gt=0)],
+}
 
-    first: PositiveShare = 0.05
-    last: PositiveShare = 0.002
-    rounds: Annotated[float, Meta(gt=0)] = 1000.0
+
+def _schedule_fields() -> list[tuple[str, Any, Any]]:
+    """The kind, and the fields of all registered kinds of schedules; one that two kinds type differently has any type."""
+    types: dict[str, Any] = {"kind": Literal[tuple(SCHEDULES.names())]}
+    for kind in SCHEDULES:
+        own = get_type_hints(kind, include_extras=True)
+        for name in [field.name for field in dataclasses.fields(kind)]:  # type: ignore[arg-type]
+            hint = _BOUNDED[name] if kind is schedules.Fading else own[name]
+            types[name] = hint if types.get(name, hint) == hint else Any
+    return [(name, hint | UnsetType, UNSET) for name, hint in types.items()]
+
+
+def _set_defaults(schedule: Any) -> None:
+    """Show the fields that were left to the kind's defaults."""
+    given = asdict(schedule)
+    kind = SCHEDULES[schedule.kind or schedules.Fading.kind]
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if given[field.name] is UNSET and field.default is not dataclasses.MISSING:
+            setattr(schedule, field.name, field.default)
+
+
+if TYPE_CHECKING:
+    Schedule = Struct
+else:
+    Schedule = defstruct(
+        "Schedule",
+        _schedule_fields(),
+        bases=(Request,),
+        namespace={
+            "__doc__": "A schedule of epsilon. Without a `kind`, it fades from `first` to `last`, and is half of `first` after `rounds` "
+            "rounds of learning; by default 0.05, 0.002 and 1000.",
+            "__post_init__": _set_defaults,
+        },
+        module=__name__,
+        kw_only=True,
+    )
 
 
 class NewDecision(Request, kw_only=True):

@@ -14,15 +14,19 @@ from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Move, Progress, Reason, Side, Ticket
 from manul.utils.model_files import MOST_ROUNDS, mismatch_error
 
-_NUMBERS = ("level", "period", "judged", "spent", "next", "latest", "held")
 _LARGEST = 1e200  # no rollout has such sums, and their multiples would overflow
 
 
 def describe(progress: Progress) -> dict[str, Any]:
     """The state in JSON values; `restore` is the inverse."""
-    numbers = {name: getattr(progress, name) for name in _NUMBERS}
     return {
-        **numbers,
+        "level": progress.level,
+        "period": progress.period,
+        "judged": progress.judged,
+        "spent": progress.spent,
+        "next": progress.next,
+        "latest": progress.latest,
+        "held": progress.held,
         "below": [_parts_of(progress.below.terms), progress.below.weight],
         "above": [_parts_of(progress.above.terms), progress.above.weight],
         "arms": [_parts_of(arm) for arm in progress.arms],

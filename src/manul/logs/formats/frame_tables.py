@@ -30,6 +30,7 @@ from manul.logs.formats.log_schema import (
 )
 from manul.logs.formats.row_checks import single_array
 from manul.logs.formats.row_tables import INDEX
+from manul.utils.foreign import is_pandas_frame, is_polars_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,9 +52,9 @@ def arrow_table(table: Any, *, has_knobs: bool = False) -> pa.Table:
     if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) or is_record(row) for row in table):
         rows = [row if isinstance(row, Mapping) else to_fields(row) for row in table]
         return arrow_table(data_frames.from_rows(rows), has_knobs=has_knobs)
-    if hasattr(table, "iter_columns"):
+    if is_polars_frame(table):
         return from_polars(table, has_knobs=has_knobs)
-    if hasattr(table, "set_axis") and hasattr(table, "attrs"):
+    if is_pandas_frame(table):
         return from_pandas(table, has_knobs=has_knobs)
     if isinstance(table, Mapping):
         names = distinct_names([*table], "table")
@@ -118,7 +119,7 @@ def from_pandas(frame: Any, *, has_knobs: bool = False) -> pa.Table:
     """A pandas frame as a table; an index that has a name or is no row number is refused."""
     import pyarrow as pa
 
-    if getattr(frame.columns, "nlevels", 1) > 1:
+    if frame.columns.nlevels > 1:
         raise InputError("The data frame has columns of several levels. Join their names first.", "table")
     if frame.index.nlevels > 1 or frame.index.name is not None or frame.index.dtype.kind not in "iu":
         names = ", ".join(repr(name) for name in frame.index.names if name is not None) or "without a name"

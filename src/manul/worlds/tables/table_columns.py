@@ -13,6 +13,7 @@ import numpy as np
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.formats.csv import MISSING
 from manul.logs.formats.text_lines import is_gzipped, open_bytes
+from manul.utils.foreign import can, is_pandas_frame
 from manul.utils.suggestions import missing_file, remedy
 from manul.utils.validation import Floats
 from manul.worlds.tables import arff, vw_examples
@@ -57,7 +58,7 @@ def columns(table: Any) -> dict[str, pa.Array]:
     import pyarrow as pa
 
     if not isinstance(table, pa.Table):
-        table = table.to_arrow() if hasattr(table, "to_arrow") else _from_frame(table)
+        table = table.to_arrow() if can(table, "to_arrow") else _from_frame(table)
     names = table.column_names
     if len(set(names)) < len(names):
         duplicate = next(name for name in names if names.count(name) > 1)
@@ -128,7 +129,7 @@ def _from_frame(table: Any) -> pa.Table:
             raise InputError(
                 f"columns must be lists of numbers or text of equal length: {str(error).rstrip('.')}.", "columns"
             ) from error
-    if hasattr(table, "columns") and hasattr(table, "to_dict"):
+    if is_pandas_frame(table):
         return pa.Table.from_pandas(table, preserve_index=False)
     raise InputError(
         f"table must be a file, a data frame or a mapping of columns, got {type(table).__name__}.", "table"
