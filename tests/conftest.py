@@ -9,7 +9,7 @@ hypothesis.settings.register_profile("patient", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("patient")
 
 # Plugins, which test_extension.py imports: collecting them would register them for all tests.
-collect_ignore = ["answer_example.py", "extension_example.py", "laws/log_span.py"]
+collect_ignore = ["answer_example.py", "extension_example.py", "laws/log_span.py", "schedule_example.py"]
 
 
 @pytest.fixture

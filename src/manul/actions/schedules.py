@@ -16,6 +16,8 @@ from manul.errors import ParameterError
 from manul.utils import validation
 from manul.utils.registry import Registry
 
+__all__ = ["Fading", "Schedule"]
+
 MOST_POINTS = 64  # enough for the bends of any curve, and each decision of the core searches them
 
 
@@ -74,7 +76,7 @@ _Kind = TypeVar("_Kind", bound=type[Schedule])
 
 
 def register_schedule(name: str) -> Callable[[_Kind], _Kind]:
-    """Register a kind of schedule: a frozen dataclass and subclass of `manul.schedules.Schedule`.
+    """Register a kind of schedule under a `name`: a frozen dataclass and subclass of `manul.schedules.Schedule`.
 
     In files and requests it is a JSON object of its fields and of `kind`, this name.
     """

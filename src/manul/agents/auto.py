@@ -170,7 +170,7 @@ class Auto(BaseAgent[A]):
         return super().from_saved(parameters, arrays) if space.is_number else AutoKnobs.from_saved(parameters, arrays)
 
     def restore(self, player: Any, arrays: model_files.Arrays) -> None:
-        """Restore the state of a file in a new player.
+        """Restore the state of a file, its `arrays`, in a new `player`.
 
         In files of older versions, the features of named contexts share columns, and there is no forest: it starts to grow.
         """

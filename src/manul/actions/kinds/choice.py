@@ -160,6 +160,7 @@ class Choice(Knob[O], Generic[O]):
         return {_key(option): text for text, option in self._texts.items()}
 
     def texts(self, column: pa.Array) -> list[str | None]:
+        """The options of a `column` as text; `parse` is the inverse."""
         return [None if option is None else self.text(option) for option in self.from_arrow(column).tolist()]
 
     def text(self, option: O) -> str:

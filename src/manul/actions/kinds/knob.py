@@ -185,7 +185,7 @@ class Knob(ABC, Generic[Value]):
         """The value of a `text` in a file, or None."""
 
     def texts(self, column: pa.Array) -> list[str | None]:
-        """The values of a column as text; `parse` is the inverse."""
+        """The values of a `column` as text; `parse` is the inverse."""
         import pyarrow.compute as pc
 
         listed: list[str | None] = pc.cast(column, "string").to_pylist()

@@ -21,6 +21,7 @@ Withins = Sequence[Any]
 def rules(knobs: ActionSpace, actions: Columns, densities: Columns | None) -> Iterator[tuple[str, Flags, str]]:
     """The columns action.NAME and density.NAME with flags of bad rows, and the rule that they break.
 
+    >>> from manul import Stepped
     >>> knobs = ActionSpace({"days": Stepped(1, 14, 1)})
     >>> [(name, bad.tolist(), rule) for name, bad, rule in rules(knobs, {"days": np.array([3.0, 3.5])}, None)]
     [('action.days', [False, True], 'one of 1, 2, …, 14')]
@@ -70,6 +71,7 @@ def outside(knobs: ActionSpace, actions: Columns, withins: Withins) -> Iterator[
 def normal_within(within: Any, knobs: ActionSpace) -> Any:
     """Narrower ranges in one form: pairs of numbers and lists of options, in the order of knobs; None if there are none.
 
+    >>> from manul import Choice
     >>> knobs = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
     >>> normal_within({"template": "a", "price": [12, 20]}, knobs)
     {'price': (12.0, 20.0), 'template': ['a']}
@@ -100,6 +102,7 @@ def parse_within(text: Any, knobs: ActionSpace) -> Any:
 def check_actions(actions: Any, knobs: ActionSpace) -> Columns:
     """Columns of actions by knob, as arrays; raises InputError for a missing, unknown or differing knob.
 
+    >>> from manul import Choice
     >>> check_actions({"n": [1, 2]}, ActionSpace({"n": Choice([1, 2])}))
     {'n': array([1, 2], dtype=object)}
     """

@@ -16,6 +16,7 @@ from manul.logs.formats.row_tables import number
 class KnobParser:
     """Parses the members of rows that belong to knobs; raises BadRow.
 
+    >>> from manul import Choice
     >>> parser = KnobParser(ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])}))
     >>> parser.values("action", {"template": "a", "price": 12})
     {'price': 12.0, 'template': 'a'}

@@ -24,8 +24,8 @@ from manul.utils.validation import AS_DECIDED, USABLE, Floats, reject, usable_de
 class LoopSpace(ActionSpace[Any]):
     """The space of a loop's actions, with the checks of requests.
 
-    >>> LoopSpace.of(NewLoop(name="offers", actions={"days": {"low": 1, "high": 14, "step": 1}})).actions
-    {'days': Stepped(low=1.0, high=14.0, step=1.0)}
+    >>> LoopSpace.of(NewLoop(name="tests", actions=(1, 14))).actions
+    (1.0, 14.0)
     """
 
     @classmethod
