@@ -183,8 +183,8 @@ print(Path("back.vw").read_text(), end="")
 # | `--epsilon` | `epsilon` | a number, or a schedule such as `schedules.Fading()` |
 # | `--coin` | `Cats.paper(learner=learners.CoinBetting(...))` | the default of `Cats.paper` |
 # | `--adaptive`, `--loss_function` | `Cats.paper(learner=learners.AdaGrad(loss=...))` | "squared" or "logistic" |
-# | `--cb_discrete --cats_tree K` | `DiscreteTree(leaves=K)` | O(log K) here |
-# | `--cb_discrete` | `DiscreteLinear(leaves=K)` | |
+# | `--cb_discrete --cats_tree K` | `agents.DiscreteTree(leaves=K)` | O(log K) here |
+# | `--cb_discrete` | `agents.DiscreteLinear(leaves=K)` | |
 # | `-b 18` | `table_bits=20` | only for named contexts of `Cats`; `Auto` does not hash |
 # | `-q ab`, `--interactions` | `Mapped(agent=..., features=maps.Crosses())` | `Auto` needs none |
 # | `--random_seed` | `seed` | the same seed gives the same bytes |

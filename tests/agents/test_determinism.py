@@ -29,8 +29,11 @@ def fingerprint():
         contexts = np.random.default_rng(0).standard_normal((300, 21))
         for rows in np.split(contexts, 30):
             decisions = agent.decide_many(rows)
-            (low, high), (least, worst) = agent.actions, (0, 9) if agent.losses == "auto" else agent.losses
-            losses = least + (worst - least) * np.abs((decisions.actions - low) / (high - low) - 0.3)
+            least, worst = (0, 9) if agent.outcome.losses == "auto" else agent.outcome.losses
+            places = agent.space.rows(decisions.actions, len(rows)) / [
+                knob.core[1] or 1 for _, knob in agent.space.knobs
+            ]
+            losses = least + (worst - least) * np.abs(places.mean(axis=1) - 0.3)
             agent.learn_many(rows, decisions, losses)
         digest.update(name.encode())
         for key, array in sorted(agent.state().items()):

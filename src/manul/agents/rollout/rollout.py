@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 from numbers import Integral, Real
-from typing import Any, Generic, Self, Unpack
+from typing import Any, Generic, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from manul.actions.distribution import Atoms
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
-from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
+from manul.agents.base import BaseAgent, densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import Mapped, SaveableAgent
 from manul.agents.player_host import PlayerHost
 from manul.agents.rollout import rollout_files
@@ -81,9 +81,13 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     (0.05, 'baseline')
     """
 
+    @overload
+    def __init__(self, agent: BaseAgent[A], *, baseline: Any, seed: int = 0, **plan: Unpack[PlanSettings]) -> None: ...
+    @overload
+    def __init__(self, agent: SaveableAgent, *, baseline: Any, seed: int = 0, **plan: Unpack[PlanSettings]) -> None: ...
     def __init__(
         self,
-        agent: SaveableAgent,
+        agent: Any,
         *,
         baseline: Any,
         seed: int = 0,
