@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 from numbers import Integral, Real
-from typing import Any, Generic, Self, Unpack, overload
+from typing import Any, Generic, Protocol, Self, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from manul.actions.distribution import Atoms
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
-from manul.agents.base import BaseAgent, densities_by_row, largest_densities_by_row, moments_by_row
+from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import Mapped, SaveableAgent
 from manul.agents.player_host import PlayerHost
 from manul.agents.rollout import rollout_files
@@ -33,6 +33,13 @@ from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
 from manul.utils.validation import Floats, check_seed, check_shape
+
+
+class Decides(Protocol[A]):
+    """An agent, by the type of its actions."""
+
+    def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
+        """Draw an action."""
 
 
 @model_files.saveable(
@@ -81,27 +88,24 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     (0.05, 'baseline')
     """
 
-    @overload
-    def __init__(self, agent: BaseAgent[A], *, baseline: Any, seed: int = 0, **plan: Unpack[PlanSettings]) -> None: ...
-    @overload
-    def __init__(self, agent: SaveableAgent, *, baseline: Any, seed: int = 0, **plan: Unpack[PlanSettings]) -> None: ...
     def __init__(
         self,
-        agent: Any,
+        agent: Decides[A],
         *,
         baseline: Any,
         seed: int = 0,
         **plan: Unpack[PlanSettings],
     ) -> None:
-        _check_agent(agent)
+        saveable = cast(SaveableAgent, agent)
+        _check_agent(saveable)
         self.plan = RolloutPlan(**plan)
         if baseline is agent:
             raise ParameterError(
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
-        self._agent, self.seed = agent, check_seed(seed)
-        self.space: ActionSpace[A] = agent.space
-        self.actions, self.outcome = agent.actions, agent.outcome
+        self._agent, self.seed = saveable, check_seed(seed)
+        self.space: ActionSpace[A] = saveable.space
+        self.actions, self.outcome = saveable.actions, saveable.outcome
         self.baseline: Baseline = check_baseline(baseline, self.space)
         self.progress = Progress(self.plan, self.plan.loss_range(self.outcome))
         self.decisions = 0
