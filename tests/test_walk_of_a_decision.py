@@ -29,9 +29,6 @@ def python_functions(call):
 
 
 def place(frame):
-    made_by = frame.f_globals.get("__name__", "")
-    if made_by.startswith("namedtuple_"):  # the constructor of a named tuple has no file of its own
-        return "src/manul/actions/decision.py", made_by.removeprefix("namedtuple_")
     path = Path(frame.f_code.co_filename)
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path), frame.f_code.co_qualname
 
