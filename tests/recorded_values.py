@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import manul
-from manul.offpolicy.evaluation.intervals import BOUNDED, NAMES
+from manul.offpolicy.evaluation.intervals import INTERVALS, is_bounded
 from manul.utils import model_files
 from tests.saved_agents import KINDS, learned
 
@@ -66,10 +66,10 @@ def estimates(made: manul.Log) -> dict[str, str]:
     largest = float(tree.densities_many(made.contexts, made.actions).max() / made.densities.min())
     found = {}
     for estimator in ("ips", "snips", "dr"):
-        for interval in NAMES:
+        for interval in INTERVALS.names():
             if estimator == "dr" and interval not in ("bootstrap", "normal"):
                 continue
-            bound = largest if interval in (*BOUNDED, "empirical-likelihood") else None
+            bound = largest if is_bounded(interval) or interval == "empirical-likelihood" else None
             value = manul.evaluate(tree, made, estimator, interval, largest_weight=bound)
             numbers = (value.value, value.low, value.high, value.effective_size)
             found[f"estimate {estimator} {interval}"] = " ".join(float(each).hex() for each in numbers)

@@ -14,7 +14,7 @@ from manul.agents.agent_registry import AGENTS
 from manul.errors import ParameterError
 from manul.logs.formats import FORMATS
 from manul.offpolicy.evaluation.estimators import ESTIMATORS
-from manul.offpolicy.evaluation.intervals import INTERVALS
+from manul.offpolicy.evaluation.intervals import INTERVALS, Normal
 from manul.service.store.store_registry import STORES
 from manul.utils.model_files import KINDS
 from manul.utils.registry import import_plugin
@@ -203,6 +203,16 @@ def test_the_interval_is_computed_and_needs_its_bound(log):
     without_floors = manul.Log(log.contexts, log.actions, log.densities, log.losses)
     with pytest.raises(ParameterError, match="interval hoeffding needs an upper bound of the weights"):
         manul.evaluate(lambda _: 0.5, without_floors, interval="hoeffding", bandwidth=1 / 4)
+
+
+def test_an_approximate_interval_serves_estimators_with_a_model_and_gets_the_objections_of_its_kind(log):
+    manul.register.interval("again", approximate=True)(lambda *_: Normal())
+    try:
+        assert manul.evaluate(lambda _: 0.5, log, "dr", "again", bandwidth=1 / 4).interval == "again"
+        few = manul.evaluate(lambda _: 0.5, log.rows(slice(60)), "snips", "again", bandwidth=1 / 50)
+        assert ("error", "small sample") in {(each.severity, each.title) for each in few.objections}
+    finally:
+        INTERVALS.remove("again")
 
 
 @pytest.mark.whole

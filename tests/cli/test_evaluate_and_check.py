@@ -7,7 +7,7 @@ import manul
 from manul.cli import main
 from manul.offpolicy import Finding, doctor
 from manul.offpolicy.evaluation import report
-from manul.offpolicy.evaluation.intervals import NAMES
+from manul.offpolicy.evaluation.intervals import INTERVALS
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def run(*words):
 
 def test_the_command_knows_every_interval():
     (interval,) = (parameter for parameter in main.get_command(None, "evaluate").params if parameter.name == "interval")
-    assert {*interval.type.choices} == {*NAMES}
+    assert {*interval.type.choices} == {*INTERVALS.names()}
 
 
 def test_several_policies_are_compared(files):

@@ -10,7 +10,7 @@ from manul.checks import discover
 from manul.errors import InputError, ParameterError
 from manul.offpolicy.cross_fitting import BLOCKS, FOLDS
 from manul.offpolicy.evaluation.doubly_robust import control_coefficient
-from manul.offpolicy.evaluation.intervals import NAMES
+from manul.offpolicy.evaluation.intervals import INTERVALS
 
 WORLD = manul.worlds.linear(rounds=700, width=3)
 
@@ -137,7 +137,7 @@ def test_an_outcome_model_that_is_none_is_refused(policy, log, model):
 
 
 def test_snips_takes_no_outcome_model(policy, log):
-    with pytest.raises(ParameterError, match="outcome_model applies only to dr and dm, not to snips"):
+    with pytest.raises(ParameterError, match="outcome_model applies only to dm and dr, not to snips"):
         manul.evaluate(policy, log, "snips", outcome_model="critic")
 
 
@@ -172,7 +172,7 @@ def test_batches_of_any_size_give_the_same_bytes(policy, log, monkeypatch, estim
     assert manul.evaluate(policy, batches, estimator, interval) == manul.evaluate(policy, log, estimator, interval)
 
 
-@pytest.mark.parametrize("interval", NAMES)
+@pytest.mark.parametrize("interval", INTERVALS.names())
 def test_memory_does_not_grow_with_the_log(interval, log):
     def peak(count):
         tracemalloc.start()

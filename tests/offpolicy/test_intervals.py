@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 
 import manul
 from manul.offpolicy.evaluation.intervals import (
-    NAMES,
+    INTERVALS,
     REPLICATES,
     Bernstein,
     Bootstrap,
@@ -132,7 +132,7 @@ def test_a_confidence_sequence_holds_for_the_average_of_means_that_change():
     assert high - low < 0.1
 
 
-@pytest.mark.parametrize("interval", NAMES)
+@pytest.mark.parametrize("interval", INTERVALS.names())
 def test_every_interval_holds_its_estimate_and_narrows(interval):
     agent = manul.Cats(leaves=8, bandwidth=1 / 8, epsilon=0.5)
     log = manul.simulate(agent, manul.worlds.linear(rounds=8000)).log

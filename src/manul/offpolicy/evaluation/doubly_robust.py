@@ -24,7 +24,7 @@ CHANCE = 2.0  # standard errors that a mean control may be from 0 by chance
 Predictions = Callable[[Rows], tuple[Floats, Floats]]
 
 
-@register_estimator("dr", fitted=True, intervals=("bootstrap", "normal"), outcome_models=True)
+@register_estimator("dr", fitted=True, intervals="approximate", outcome_models=True)
 def doubly_robust(policy: PolicyOnLog, sample: Sample, outcome_model: str | Regressor | None = None) -> TermsOf:
     """Cross-fit an outcome model to the log; terms are the expected loss plus the self-normalised residual."""
     predictions = fit_predictions(policy, sample, outcome_model)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from manul.logs.rows import Rows
-from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.intervals import Terms, approximate_names
 from manul.utils.registry import Registry
 from manul.utils.validation import Floats
 
@@ -23,29 +23,39 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Estimator:
-    """A registered estimator: `fit` returns the function that computes terms; `intervals` None allows all intervals.
+    """A registered estimator: `fit` returns the function that computes terms; `intervals` are those it allows, None all.
 
     With `outcome_models`, `fit` has the keyword argument `outcome_model`.
     """
 
     fit: Fit
-    intervals: tuple[str, ...] | None
+    declared: Sequence[str] | Literal["approximate"] | None
     outcome_models: bool = False
+
+    @property
+    def intervals(self) -> tuple[str, ...] | None:
+        if self.declared is None:
+            return None
+        return approximate_names() if self.declared == "approximate" else tuple(self.declared)
 
 
 ESTIMATORS = Registry[Estimator]("estimator", "manul.offpolicy.evaluation", suggestion="snips")
 
 
 def register_estimator(
-    name: str, *, fitted: bool = False, intervals: Sequence[str] | None = None, outcome_models: bool = False
+    name: str,
+    *,
+    fitted: bool = False,
+    intervals: Sequence[str] | Literal["approximate"] | None = None,
+    outcome_models: bool = False,
 ) -> Callable[[_Function], _Function]:
     """Register an estimator under a `name`, for `evaluate` and `manul evaluate --estimator NAME`.
 
     Decorate a function of a batch of rows, their importance weights and their losses, scaled to [0, 1], that returns the
     `Terms` of the rows. The estimate is the sum of the numerators divided by the sum of the denominators. With
     `fitted=True`, decorate a function of the policy, a `PolicyOnLog`, and of the log, a `Sample`, that returns such a
-    function. `intervals` are the confidence intervals that are valid for it; the
-    default is all. With `outcome_models`, that function has the keyword argument `outcome_model`, which is the one of
+    function. `intervals` are the confidence intervals that are valid for it, by name, or "approximate" for all that are;
+    the default is all. With `outcome_models`, that function has the keyword argument `outcome_model`, which is the one of
     `evaluate` or None.
 
     >>> import manul, numpy as np
@@ -60,8 +70,7 @@ def register_estimator(
 
     def register(function: _Function) -> _Function:
         fit: Fit = function if fitted else lambda *_: function
-        allowed = None if intervals is None else tuple(intervals)
-        ESTIMATORS.add(name, Estimator(fit, allowed, outcome_models), module=function.__module__)
+        ESTIMATORS.add(name, Estimator(fit, intervals, outcome_models), module=function.__module__)
         return function
 
     return register

@@ -143,7 +143,8 @@ def _model_options(estimator: str, outcome_model: str | Regressor | None) -> dic
     if ESTIMATORS[estimator].outcome_models:
         return {"outcome_model": outcome_model}
     if outcome_model is not None:
-        raise ParameterError(f"outcome_model applies only to dr and dm, not to {estimator}.", "outcome_model")
+        takes = " and ".join(name for name in ESTIMATORS.names() if ESTIMATORS[name].outcome_models)
+        raise ParameterError(f"outcome_model applies only to {takes}, not to {estimator}.", "outcome_model")
     return {}
 
 

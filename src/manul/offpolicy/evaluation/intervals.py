@@ -222,22 +222,26 @@ _Start = TypeVar("_Start", bound=Callable[..., Interval])
 
 
 class IntervalMethod(NamedTuple):
-    """A registered interval: `start` makes one; a `bounded` one is valid only with an upper bound of the weights."""
+    """A registered interval: `start` makes one; a `bounded` one is valid only with an upper bound of the weights, an
+    `approximate` one only if many rows determine the estimate."""
 
     start: Start
     bounded: bool = False
+    approximate: bool = False
 
 
 INTERVALS = Registry[IntervalMethod]("interval", "manul.offpolicy.evaluation", suggestion="normal")
 
 
-def register_interval(name: str, *, bounded: bool = False) -> Callable[[_Start], _Start]:
+def register_interval(name: str, *, bounded: bool = False, approximate: bool = False) -> Callable[[_Start], _Start]:
     """Register a confidence interval under a `name`, for `evaluate` and `manul evaluate --interval NAME`.
 
     Decorate a class, or a function that returns an object, with the methods `add(terms)`, called with the `Terms` of each
     piece of the log, and `ends(level, largest_weight)`, which returns the interval of the loss, scaled to [0, 1]. It is
     called with the seed of `evaluate` and its `largest_weight`, or None. A `bounded` interval is valid only if the
-    `largest_weight` of `ends` is an upper bound of all weights; `evaluate` refuses logs without one.
+    `largest_weight` of `ends` is an upper bound of all weights; `evaluate` refuses logs without one. An `approximate` one
+    takes the estimate for normally distributed, as `normal` and `bootstrap` do: estimators with an outcome model allow it,
+    and estimates from few matching decisions get an objection.
 
     >>> import manul
     >>> @manul.register.interval("hoeffding", bounded=True)
@@ -254,24 +258,18 @@ def register_interval(name: str, *, bounded: bool = False) -> Callable[[_Start],
     """
 
     def register(start: _Start) -> _Start:
-        INTERVALS.add(name, IntervalMethod(start, bounded), module=start.__module__)
+        INTERVALS.add(name, IntervalMethod(start, bounded, approximate), module=start.__module__)
         return start
 
     return register
 
 
-_BUILT_IN: dict[str, IntervalMethod] = {
-    "empirical-likelihood": IntervalMethod(lambda *_: EmpiricalLikelihood()),
-    "bootstrap": IntervalMethod(lambda seed, _: Bootstrap(seed)),
-    "normal": IntervalMethod(lambda *_: Normal()),
-    "clopper-pearson": IntervalMethod(lambda *_: ClopperPearson(), bounded=True),
-    "bernstein": IntervalMethod(lambda *_: Bernstein(), bounded=True),
-    "sequence": IntervalMethod(lambda _, largest_weight: Sequence(largest_weight)),
-}
-for _name, _method in _BUILT_IN.items():
-    INTERVALS.add(_name, _method, module=__name__)
-NAMES = tuple(_BUILT_IN)
-BOUNDED = tuple(name for name, method in _BUILT_IN.items() if method.bounded)
+register_interval("empirical-likelihood")(lambda *_: EmpiricalLikelihood())
+register_interval("bootstrap", approximate=True)(lambda seed, _: Bootstrap(seed))
+register_interval("normal", approximate=True)(lambda *_: Normal())
+register_interval("clopper-pearson", bounded=True)(lambda *_: ClopperPearson())
+register_interval("bernstein", bounded=True)(lambda *_: Bernstein())
+register_interval("sequence")(lambda _, largest_weight: Sequence(largest_weight))
 NONE = "none"
 
 
@@ -283,3 +281,12 @@ def start(name: str, seed: int, largest_weight: float | None = None) -> Interval
 def is_bounded(name: str) -> bool:
     """Whether an interval is valid only with an upper bound of the weights."""
     return name != NONE and INTERVALS[name].bounded
+
+
+def is_approximate(name: str) -> bool:
+    """Whether an interval takes the estimate for normally distributed."""
+    return name != NONE and INTERVALS[name].approximate
+
+
+def approximate_names() -> tuple[str, ...]:
+    return tuple(filter(is_approximate, INTERVALS.names()))

@@ -12,7 +12,7 @@ from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST
-from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.intervals import Terms, is_approximate
 from manul.outcomes import LOSSES
 from manul.utils.validation import Floats
 
@@ -28,7 +28,6 @@ CHANCE = 3.0  # standard errors by which weights, or predictions, of matching de
 MOST_DECLARED = 100.0  # times the width of the losses may their range be as wide; skewed and rare losses need room
 FEW_ROWS = 20  # with fewer rows, one action may be chance if actions are discrete
 LARGEST = 1e60  # fourth powers of larger numbers overflow
-_NORMAL = ("normal", "bootstrap")
 _BETTER = "The interval empirical-likelihood of snips allows for that."
 
 
@@ -162,7 +161,7 @@ class Evidence:
             weights = [*self._about_weights(largest_weight)]
             size = self._about_model(weights) if has_model else self._about_size(interval, ends, weights)
             every = [*self._about_actions(), *weights, *size]
-            every += [] if scale is None or interval in _NORMAL else self._about_range(ends, scale)
+            every += [] if scale is None or is_approximate(interval) else self._about_range(ends, scale)
             every += [] if value is None else self._about_disagreement(ends, value)
         return tuple(sorted(every, key=lambda objection: objection.severity))
 
@@ -236,7 +235,7 @@ class Evidence:
             yield Objection("warning", "estimate outside the interval", f"{sentence}. {advice}")
 
     def _about_size(self, interval: str, ends: Within, weights: list[Objection]) -> Iterator[Objection]:
-        size, narrow = self.effective_size, interval in _NORMAL
+        size, narrow = self.effective_size, is_approximate(interval)
         if size < SMALL:
             sentence = f"{size:,.0f} of {self.rows:,} decisions match: not enough to say."
             advice = "Log more decisions, or explore more."
