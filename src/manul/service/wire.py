@@ -209,7 +209,7 @@ class Decision(Struct, kw_only=True):
 
     @classmethod
     def of(cls, stored: DecisionRow) -> Decision:
-        """The answer to every request for a decision: a new field is added above and here, and nowhere else."""
+        """The answer to every request for a decision; a field of what is stored is added above and here alone."""
         assert stored.density is not None
         return cls(
             id=stored.public_id,
