@@ -54,7 +54,7 @@ def test_own_densities_are_those_of_the_distribution(agent):
         for each in (None, within):
             decision = manul.loads(manul.dumps(agent)).decide(context, each)
             assert agent.distribution(context, each).density(decision.action) == pytest.approx(decision.density)
-            assert agent.densities_many(context[np.newaxis], [decision.action], [each])[0] == pytest.approx(
+            assert agent.distributions(context[np.newaxis], [each]).density([decision.action])[0] == pytest.approx(
                 decision.density
             )
 
@@ -98,8 +98,8 @@ def test_reports_and_plots_exist(agent):
 
 def test_what_is_only_for_numbers_says_so(agent):
     for ask in (
-        lambda: agent.largest_densities_many(CONTEXTS),
-        lambda: agent.moments_many(CONTEXTS),
+        lambda: agent.distributions(CONTEXTS).largest(),
+        lambda: agent.distributions(CONTEXTS).moments(),
         lambda: agent.centres_many(CONTEXTS, 5.0),
         lambda: agent.plot(0, CONTEXTS),
     ):

@@ -243,6 +243,10 @@ class Auto(BaseAgent[A]):
                 del settings[name]
         return settings
 
+    @property
+    def _plays_windows(self) -> bool:
+        return not self.nearby
+
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         if not self.nearby:
             return super()._explore(centre, bandwidth, within)

@@ -51,6 +51,10 @@ class _Discrete(BaseAgent[float]):
             raise InputError(f"within must contain at least {rule}, got ({low:g}, {high:g}).", "within")
         return low, high
 
+    @property
+    def _plays_windows(self) -> bool:
+        return False
+
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Atoms:
         assert bandwidth == 0
         first, last = _core.atoms_inside(self.actions, self.leaves, *within)
