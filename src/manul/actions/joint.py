@@ -95,6 +95,8 @@ class JointDistribution:
 
     def mix(self, other: JointDistribution, weight: float) -> JointDistribution:
         """The mixture with `weight` on the other distribution."""
+        if not other.branches:  # with limits, densities are not products
+            return other.mix(self, 1 - weight)
         parts = ((self, 1 - weight), (other, weight))
         mixed = (replace(each, probability=share * each.probability) for part, share in parts for each in part.branches)
         return JointDistribution(self.space, tuple(mixed))
