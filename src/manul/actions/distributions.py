@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, NamedTuple, Protocol, runtime_checkable
@@ -21,11 +20,11 @@ POINTS = 16  # equally likely actions that represent a part of a distribution
 _STEPS = (np.arange(POINTS) + 0.5) / POINTS
 
 
-class Distributions(ABC, Generic[A]):
-    """The distributions of many rows, which `policy.distributions(contexts, within)` returns.
+class Distributions(Generic[A]):
+    """The distributions of many `rows`, which `policy.distributions(contexts, within)` returns: a list, or what computes them faster.
 
-    What is asked of all rows at once is the same as that of each one, `distributions[row]`. `space` is None if the actions are
-    numbers in a range.
+    What is asked of all rows at once is the same as that of each one, `distributions[row]`. `space` is that of the actions; None
+    if they are numbers in a range.
 
     >>> import manul
     >>> played = manul.Cats(leaves=8, bandwidth=1/4, epsilon=0).distributions([[0.5], [0.25]])
@@ -35,12 +34,15 @@ class Distributions(ABC, Generic[A]):
 
     space: ActionSpace[A] | None = None
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __init__(self, rows: Sequence[Any], space: ActionSpace[A] | None = None) -> None:
+        self._rows, self.space = rows, space
 
-    @abstractmethod
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def __getitem__(self, row: int) -> Any:
         """The distribution of one row."""
+        return self._rows[row]
 
     def __iter__(self) -> Iterator[Any]:
         return (self[row] for row in range(len(self)))
@@ -59,13 +61,13 @@ class Distributions(ABC, Generic[A]):
 
     def moments(self) -> tuple[Floats, Floats]:
         """The expected action and the expected squared action of each row."""
-        self._check_numbers()
+        if self.space is not None:
+            raise numbers_only(self.space, "This method")
         each = np.array([(one.mean(), one.square()) for one in self], np.float64).reshape(-1, 2)
         return each[:, 0], each[:, 1]
 
     def points(self) -> tuple[Floats, Floats]:
         """Actions that represent the distribution of each row, and their probabilities."""
-        self._check_numbers()
         pairs = [_quantiles(each) for each in self]
         most = max((len(points) for points, _ in pairs), default=0)
         points, shares = np.zeros((2, len(pairs), most))
@@ -76,10 +78,6 @@ class Distributions(ABC, Generic[A]):
 
     def _points(self, actions: Any) -> Floats:
         return check_numbers("actions", actions, len(self))
-
-    def _check_numbers(self) -> None:
-        if self.space is not None:
-            raise numbers_only(self.space, "This method")
 
 
 def _quantiles(distribution: Distribution | Atoms) -> tuple[Floats, Floats]:
@@ -100,23 +98,10 @@ def distributions_of(policy: Any, contexts: Any, within: Any = None) -> Distribu
     if isinstance(policy, _HasDistributions):
         return policy.distributions(contexts, within)
     if within is None:
-        return ByRow([policy.distribution(context) for context in contexts], several_knobs(policy))
+        return Distributions([policy.distribution(context) for context in contexts], several_knobs(policy))
     ranges = map(tuple, within.tolist()) if isinstance(within, np.ndarray) and within.ndim == 2 else within
     rows = [policy.distribution(context, each) for context, each in zip(contexts, ranges, strict=True)]
-    return ByRow(rows, several_knobs(policy))
-
-
-class ByRow(Distributions[A]):
-    """A list of distributions."""
-
-    def __init__(self, rows: Sequence[Any], space: ActionSpace[A] | None = None) -> None:
-        self._rows, self.space = rows, space
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, row: int) -> Any:
-        return self._rows[row]
+    return Distributions(rows, several_knobs(policy))
 
 
 class Mixture(Distributions[A]):
@@ -133,13 +118,7 @@ class Mixture(Distributions[A]):
         return first.mix(second, 1 - self._share)
 
     def density(self, actions: Any) -> Floats:
-        return self._mix(*(part.density(actions) for part in self._parts))
-
-    def moments(self) -> tuple[Floats, Floats]:
-        (mean, square), (other_mean, other_square) = (part.moments() for part in self._parts)
-        return self._mix(mean, other_mean), self._mix(square, other_square)
-
-    def _mix(self, first: Floats, second: Floats) -> Floats:
+        first, second = (part.density(actions) for part in self._parts)
         return self._share * first + (1 - self._share) * second
 
 
@@ -200,7 +179,7 @@ class PlayedRows(NamedTuple):
     `play` gives the player and the contexts as it takes them, and `learned` is how often it had learned.
     """
 
-    count: int
+    size: int
     distribution: Callable[[int], Any]
     play: Callable[[], AbstractContextManager[tuple[Any, Any]]]
     learned: int
@@ -213,20 +192,20 @@ class PlayerView(Distributions[A]):
     """
 
     def __init__(self, rows: PlayedRows, lows: Floats, highs: Floats, actions: Any, *, windows: bool = False) -> None:
-        self._rows, self._lows, self._highs, self._actions, self._windows = rows, lows, highs, actions, windows
+        self._played, self._lows, self._highs, self._actions, self._windows = rows, lows, highs, actions, windows
 
     def __len__(self) -> int:
-        return self._rows.count
+        return self._played.size
 
     def __getitem__(self, row: int) -> Any:
         with self.playing():
-            return self._rows.distribution(row)
+            return self._played.distribution(row)
 
     @contextmanager
     def playing(self) -> Iterator[tuple[Any, Any]]:
         """The player and the contexts; raises InputError if the agent has learned since the view was made."""
-        with self._rows.play() as (player, contexts):
-            if player.learned != self._rows.learned:
+        with self._played.play() as (player, contexts):
+            if player.learned != self._played.learned:
                 raise InputError("The agent has learned since this distribution was made. Ask for it again.", "agent")
             yield player, contexts
 

@@ -63,12 +63,7 @@ class Actions:
         return low, high
 
     def narrow_many(self, within: Any, count: int, bandwidth: float) -> Floats:
-        """One (low, high) for each of `count` decisions; `within` is None, or has a range or None for each.
-
-        >>> Actions(0.0, 32.0).narrow_many([(10, 20), None], 2, bandwidth=2.0)
-        array([[10., 20.],
-               [ 0., 32.]])
-        """
+        """One (low, high) for each of `count` decisions; `within` is None, or has a range or None for each."""
         if within is None:
             return np.tile((self.low, self.high), (count, 1))
         ranges = [(self.low, self.high) if each is None else each for each in within]

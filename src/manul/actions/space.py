@@ -183,20 +183,22 @@ class ActionSpace(Generic[A]):
         """One row of positions for each of `count` `actions`: a list of them, columns by knob, or a table of positions."""
         if isinstance(actions, np.ndarray) and actions.ndim == 2:
             return self.check_table(actions, count)
-        columns = self.wrap_columns(actions)
-        if len(columns[self.names[0]]) != count:
-            raise _not_one_per_row(count, len(columns[self.names[0]]))
+        columns = self._columns_of_rows(actions, count)
         return self.table(columns) if count else np.zeros((0, len(self.knobs)))
 
     def each(self, actions: Any, count: int) -> list[A]:
         """Each of `count` `actions`, which are as in `rows`."""
         if isinstance(actions, np.ndarray) and actions.ndim == 2:
             return [self.action(row) for row in self.check_table(actions, count)]
+        columns = self._columns_of_rows(actions, count)
+        return [self.unwrap(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+    def _columns_of_rows(self, actions: Any, count: int) -> Mapping[str, Any]:
         columns = self.wrap_columns(actions)
-        values = [self.unwrap(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
-        if len(values) != count:
-            raise _not_one_per_row(count, len(values))
-        return values
+        given = len(columns[self.names[0]])
+        if given != count:
+            raise InputError(f"actions must have one action for each of the {count} contexts, got {given}.", "actions")
+        return columns
 
     def wrap_columns(self, actions: Any) -> Mapping[str, Any]:
         """The `actions` by knob, from a list of them or columns; raises InputError if a knob is missing, unknown or differs."""
@@ -399,10 +401,6 @@ def numbers_only(space: ActionSpace[Any], purpose: str) -> ParameterError:
     return ParameterError(
         f"{purpose} is for actions (low, high), not for {given}. Use best or distribution.", "actions"
     )
-
-
-def _not_one_per_row(count: int, given: int) -> InputError:
-    return InputError(f"actions must have one action for each of the {count} contexts, got {given}.", "actions")
 
 
 def _knobs(actions: Any) -> tuple[tuple[str, Knob[Any]], ...]:

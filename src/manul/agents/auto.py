@@ -137,6 +137,7 @@ class Auto(BaseAgent[A]):
         if fades:
             self.epsilon = "auto"
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
+        self._plays_windows = not self.nearby
         self.limits = limits
         self._check_settings(bandwidth)
 
@@ -242,10 +243,6 @@ class Auto(BaseAgent[A]):
             if settings[name] is None:
                 del settings[name]
         return settings
-
-    @property
-    def _plays_windows(self) -> bool:
-        return not self.nearby
 
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         if not self.nearby:

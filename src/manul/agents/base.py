@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Generic, Literal, Self, cast, overload
 
@@ -14,7 +14,7 @@ from manul import _core
 from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing, Within
 from manul.actions.distribution import Atoms, Distribution
-from manul.actions.distributions import ByRow, Distributions, PlayedRows, PlayerView
+from manul.actions.distributions import Distributions, PlayedRows, PlayerView
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.actions.smoothing import explore, smooth
@@ -45,6 +45,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
 
     _native: Any
     needs_range = True  # of losses or rewards; False if the agent also learns with "auto"
+    _plays_windows = True  # and with the probability epsilon any action
     takes_knobs = False  # whether actions may be other than numbers in a range
 
     def __init__(
@@ -267,23 +268,17 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         """
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
-        ranges = [*zip(lows, highs, strict=True)] if len(lows) else None
-        rows = self._played_rows(batch, ranges)
+        rows = self._played_rows(batch, np.column_stack([lows, highs]) if len(lows) else None)
         if isinstance(batch, NamedBatch) or self.is_native(batch):
             return PlayerView(rows, lows, highs, self.actions, windows=self._plays_windows)
-        return ByRow([rows.distribution(row) for row in range(len(batch))])
+        return Distributions([rows.distribution(row) for row in range(len(batch))])
 
-    def _played_rows(self, batch: conversion.Row | NamedBatch, within: Sequence[Any] | None) -> PlayedRows:
+    def _played_rows(self, batch: conversion.Row | NamedBatch, within: Any) -> PlayedRows:
         def distribution(row: int) -> Any:
             return self.distribution(batch[row], None if within is None else within[row])
 
         learned = 0 if self._native is None else self._native.learned
         return PlayedRows(len(batch), distribution, partial(self._player_and_contexts, batch), learned)
-
-    @property
-    def _plays_windows(self) -> bool:
-        """Whether it draws from a window, or with the probability epsilon from the whole range."""
-        return True
 
     def learn_many(
         self,

@@ -26,6 +26,8 @@ from manul.utils.validation import check_leaves
 class _Discrete(BaseAgent[float]):
     """The base class of both agents, with the set of actions."""
 
+    _plays_windows = False
+
     def __init__(
         self,
         *,
@@ -50,10 +52,6 @@ class _Discrete(BaseAgent[float]):
             rule = f"one of the {self.leaves} actions, which are {self._range.span / self.leaves:g} apart"
             raise InputError(f"within must contain at least {rule}, got ({low:g}, {high:g}).", "within")
         return low, high
-
-    @property
-    def _plays_windows(self) -> bool:
-        return False
 
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Atoms:
         assert bandwidth == 0

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.distribution import Atoms
-from manul.actions.distributions import ByRow, Distributions, Mixture, distributions_of
+from manul.actions.distributions import Distributions, Mixture, distributions_of
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
@@ -204,7 +204,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         """
         self._check_time(time)
         rows = _rows(contexts)
-        ranges, own = self._ranges(within, len(rows)), self._callers(actions, len(rows))
+        ranges = self._ranges(within, len(rows))
+        own = [None] * len(rows) if actions is None else self.space.each(actions, len(rows))
         # If one row is invalid, nothing is drawn. Rows of numbers with the whole range are all valid if the first is.
         baselines = [self.baseline.arm(*each) for each in zip(rows, ranges, own, strict=True)]
         alike = isinstance(rows, np.ndarray) and within is None
@@ -258,7 +259,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         if len(rows) and self.space.is_number and not self._density_is_checked:
             self._learner(rows[0], ranges[0])
         arms = [self.baseline.arm(row, each, None).distribution for row, each in zip(rows, ranges, strict=True)]
-        baseline = ByRow(arms, learner.space)
+        baseline: Distributions[A] = Distributions(arms, learner.space)
         return Mixture(learner, baseline, share) if share > 0 else baseline
 
     def _learner(self, context: Context, within: Any) -> Any:
@@ -298,10 +299,6 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             return [(low, high) for low, high in check_numbers("within", within, count, 2).tolist()]
         self.space.boxes(within, count)
         return list(within)
-
-    def _callers(self, actions: Any, count: int) -> list[Any]:
-        """The action of the caller in each row, or None."""
-        return [None] * count if actions is None else self.space.each(actions, count)
 
     def _check_known(self, numbers: Sequence[Any]) -> list[int]:
         unknown = [
