@@ -76,6 +76,6 @@ def test_the_first_contexts_of_an_agent_may_be_rejected():
     agent = manul.Auto()
     with pytest.raises(InputError):
         agent.distributions([{"age": object()}]).density([0.5])
-    assert agent.width is None
+    assert agent.schema.width is None
     with pytest.raises(InputError, match="actions must have one number for each of the 30 contexts"):
         agent.distributions(CONTEXTS).density([0.5])
