@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 import manul
+from manul.actions.distributions import Windows
 from manul.errors import InputError
 from manul.offpolicy.evaluation.intervals import NAMES
 from manul.utils.validation import Floats
@@ -136,25 +137,14 @@ class Window:
         centres = (best(x) + np.where(x < self.agreement, self.shift, ELSEWHERE)) % 1.0
         return np.maximum(centres - self.half, 0), np.minimum(centres + self.half, 1)
 
-    def distribution(self, context: Floats, within: object = None) -> manul.Distribution:  # noqa: ARG002 - the protocol
+    def distribution(self, context: Floats, within: object = None) -> manul.Distribution:
         """The uniform distribution on the window."""
-        low, high = self.ends(np.asarray(context, np.float64)[:1])
-        return manul.Distribution.uniform(float(low[0]), float(high[0]))
+        return self.distributions(np.asarray(context)[np.newaxis], within)[0]
 
-    def densities_many(self, contexts: Floats, actions: Floats, within: object = None) -> Floats:  # noqa: ARG002
-        """The density of each row's action."""
+    def distributions(self, contexts: Floats, within: object = None) -> Windows:  # noqa: ARG002
+        """The window of each row."""
         low, high = self.ends(np.asarray(contexts, np.float64)[:, 0])
-        return np.where((low <= actions) & (actions <= high), 1 / (high - low), 0.0)
-
-    def largest_densities_many(self, contexts: Floats, within: object = None) -> Floats:  # noqa: ARG002
-        """The density inside the window of each row."""
-        low, high = self.ends(np.asarray(contexts, np.float64)[:, 0])
-        return 1 / (high - low)
-
-    def moments_many(self, contexts: Floats, within: object = None) -> tuple[Floats, Floats]:  # noqa: ARG002
-        """The moments of the action, for `dr`."""
-        low, high = self.ends(np.asarray(contexts, np.float64)[:, 0])
-        return (low + high) / 2, (low * low + low * high + high * high) / 3
+        return Windows(low, high, np.tile((0.0, 1.0), (len(low), 1)))
 
 
 def target(cell: Cell) -> Window:

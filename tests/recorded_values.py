@@ -63,7 +63,7 @@ def logs(made: manul.Log) -> dict[str, str]:
 def estimates(made: manul.Log) -> dict[str, str]:
     """Every digit of every estimator with every interval."""
     tree = manul.policies.train_tree(made, leaves=16, bandwidth=1 / 8)
-    largest = float(tree.densities_many(made.contexts, made.actions).max() / made.densities.min())
+    largest = float(tree.distributions(made.contexts).density(made.actions).max() / made.densities.min())
     found = {}
     for estimator in ("ips", "snips", "dr"):
         for interval in INTERVALS.names():

@@ -96,7 +96,7 @@ def test_logs_of_every_format_give_the_same_estimates(old, monkeypatch):
 def test_an_estimate_is_that_of_the_decisions_in_the_contexts_of_the_log(old):
     _, folder, _ = old
     policy, log = manul.load(folder / "optimized-named.manul"), manul.Log.read(folder / "cats-named.csv")
-    weights = policy.densities_many(list(log.context_rows()), log.actions) / log.densities
+    weights = policy.distributions(list(log.context_rows())).density(log.actions) / log.densities
     assert manul.evaluate(policy, log, "snips").value == pytest.approx(
         np.average(log.losses, weights=weights), rel=1e-9
     )

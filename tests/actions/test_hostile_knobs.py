@@ -147,4 +147,4 @@ def test_an_agent_with_one_knob_refuses_decisions_with_several():
 @pytest.mark.parametrize("actions", [{"x": 0.5}, {"x": "half"}])
 def test_many_actions_have_one_value_per_row(actions):
     with pytest.raises(InputError, match=r"^actions must have one value per row for each knob, got "):
-        manul.Auto(actions={"x": (0, 1)}).densities_many([[0.5]], actions)
+        manul.Auto(actions={"x": (0, 1)}).distributions([[0.5]]).density(actions)

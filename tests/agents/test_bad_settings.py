@@ -122,4 +122,4 @@ def test_an_outcome_of_the_wrong_kind_is_refused(decision, loss, sentence):
 
 def test_actions_that_are_no_numbers_get_one_sentence():
     with pytest.raises(InputError, match=r"actions must be numbers, got \{'price': 20\}"):
-        manul.Auto().densities_many([[0.5]], {"price": 20})
+        manul.Auto().distributions([[0.5]]).density({"price": 20})

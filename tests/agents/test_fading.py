@@ -90,8 +90,8 @@ def test_distributions_densities_and_moments_have_the_current_epsilon(make):
     context = WORLD.contexts[101]
     decision, expected = agent.decide(context), agent.distribution(context)
     assert decision.density == pytest.approx(expected.density(decision.action))
-    assert agent.densities_many([context], [decision.action])[0] == pytest.approx(decision.density)
-    assert agent.moments_many([context])[0][0] == pytest.approx(expected.mean())
+    assert agent.distributions([context]).density([decision.action])[0] == pytest.approx(decision.density)
+    assert agent.distributions([context]).moments()[0][0] == pytest.approx(expected.mean())
 
 
 @every_agent

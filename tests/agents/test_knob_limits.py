@@ -75,7 +75,7 @@ def test_with_limits_the_density_integrates_to_that_of_the_first_knob():
         widest = 0.3 * (price - 5) / 45
         discounts = (np.arange(2000) + 0.5) / 2000 * widest
         columns = {"price": np.full(2000, price), "discount": discounts}
-        mass = agent.densities_many(np.tile(context, (2000, 1)), columns).mean() * widest
+        mass = agent.distributions(np.tile(context, (2000, 1))).density(columns).mean() * widest
         assert mass == pytest.approx(free.distribution(context).marginal("price").density(price), rel=0.02)
 
 
@@ -156,7 +156,7 @@ def test_no_allowed_action_has_a_density_below_the_floor(name, within, rounds):
     everywhere = manul.Auto(actions=actions, limits=limits, epsilon=1.0).decide_many(
         [context] * count, [within] * count
     )
-    densities = agent.densities_many([context] * count, everywhere.actions, [within] * count)
+    densities = agent.distributions([context] * count, [within] * count).density(everywhere.actions)
     floors = [agent.decide(context, within).floor for _ in range(20)]
     assert 0 < max(floors) <= densities.min() * (1 + 1e-12)
     assert agent.decide_many([context] * 3, [within] * 3).floors == pytest.approx(floors[:3])

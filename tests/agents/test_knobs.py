@@ -145,15 +145,19 @@ def test_the_probabilities_of_all_steps_sum_to_one():
     values = [[knob.value((n + 0.5) / knob.count) for n in range(knob.count)] for _, knob in agent.space.knobs]
     every = [dict(zip(SPACES["steps"], pair, strict=True)) for pair in itertools.product(*values)]
     for context in CONTEXTS[:10]:
-        assert agent.densities_many(np.tile(context, (len(every), 1)), every).sum() == pytest.approx(1, abs=1e-12)
+        assert agent.distributions(np.tile(context, (len(every), 1))).density(every).sum() == pytest.approx(
+            1, abs=1e-12
+        )
 
 
-def test_a_decision_has_the_density_of_the_distribution_and_of_densities_many(actions):
+def test_a_decision_has_the_density_of_the_distribution_and_of_distributions(actions):
     agent = play(manul.Auto(actions=actions, epsilon=0.3), 300)
     for context in CONTEXTS[:100]:
         distribution, decision = agent.distribution(context), agent.decide(context)
         assert decision.density == pytest.approx(distribution.density(decision.action), rel=1e-9)
-        assert decision.density == pytest.approx(agent.densities_many([context], [decision.action])[0], rel=1e-12)
+        assert decision.density == pytest.approx(
+            agent.distributions([context]).density([decision.action])[0], rel=1e-12
+        )
         assert decision.density == pytest.approx(np.prod(list(decision.densities.values())), rel=1e-12)
         assert decision.density >= decision.floor * (1 - 1e-12)
 
@@ -314,11 +318,11 @@ BAD_CALLS = {
     "too few losses": lambda agent, _good: agent.learn_many(
         CONTEXTS[:2], agent.decide_many_again([0, 1], CONTEXTS[:2]), [0.5]
     ),
-    "actions of another length": lambda agent, good: agent.densities_many(CONTEXTS[:2], [good.action]),
+    "actions of another length": lambda agent, good: agent.distributions(CONTEXTS[:2]).density([good.action]),
     "columns of two lengths": lambda agent, good: agent.predict_losses(
         CONTEXTS[:1], {name: [value] * (1 + (name == "days")) for name, value in good.action.items()}
     ),
-    "action that is no mapping": lambda agent, _good: agent.densities_many(CONTEXTS[:1], [0.5]),
+    "action that is no mapping": lambda agent, _good: agent.distributions(CONTEXTS[:1]).density([0.5]),
 }
 
 

@@ -54,9 +54,9 @@ def test_all_forms_of_the_distribution_agree():
     assert np.allclose([each.integral() for each in distributions], 1)
     expected = [each.density(action) for each, action in zip(distributions, decisions.actions, strict=True)]
     assert np.allclose(expected, decisions.densities)
-    assert np.allclose(agent.densities_many(contexts, decisions.actions), decisions.densities)
-    assert np.allclose([each.largest_density() for each in distributions], agent.largest_densities_many(contexts))
-    means, squares = agent.moments_many(contexts)
+    assert np.allclose(agent.distributions(contexts).density(decisions.actions), decisions.densities)
+    assert np.allclose([each.largest_density() for each in distributions], agent.distributions(contexts).largest())
+    means, squares = agent.distributions(contexts).moments()
     assert np.allclose([each.mean() for each in distributions], means)
     assert np.allclose([each.square() for each in distributions], squares)
 

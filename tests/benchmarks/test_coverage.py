@@ -19,7 +19,7 @@ def test_the_true_loss_is_the_mean_of_many_draws(loss):
 
 def test_weights_of_a_simulated_log_average_1():
     log = coverage.fixed_log(Cell("fixed", 200_000, None, "binary", "good"), 0)
-    weights = coverage.Window(0.0, 0.1).densities_many(log.contexts, log.actions) / log.densities
+    weights = coverage.Window(0.0, 0.1).distributions(log.contexts).density(log.actions) / log.densities
     assert weights.mean() == pytest.approx(1, abs=0.03)
 
 

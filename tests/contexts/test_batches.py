@@ -75,9 +75,9 @@ def test_densities_moments_and_repeated_decisions_equal_the_single_ones(name):
     single = [agent.decide_again(number, context) for number, context in enumerate(contexts)]
     assert again.actions.tolist() == [each.action for each in single]
     distributions = [agent.distribution(context) for context in contexts]
-    densities = agent.densities_many(contexts, again.actions)
+    densities = agent.distributions(contexts).density(again.actions)
     np.testing.assert_allclose(densities, [each.density for each in single])
-    means, squares = agent.moments_many(contexts)
+    means, squares = agent.distributions(contexts).moments()
     np.testing.assert_allclose(means, [each.mean() for each in distributions])
     np.testing.assert_allclose(squares, [each.square() for each in distributions])
 

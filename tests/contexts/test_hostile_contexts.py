@@ -54,7 +54,7 @@ def test_lone_surrogates_are_refused_in_every_call(agent, context):
         lambda: agent.learn(context, decision, 0.5),
         lambda: agent.decide_many([{}, context]),
         lambda: agent.learn_many([{}, context], agent.decide_many([{}, {}]), [0.5, 0.5]),
-        lambda: agent.densities_many([context], [0.5]),
+        lambda: agent.distributions([context]).density([0.5]),
     ):
         with pytest.raises(InputError, match=r"must be .*Unicode"):
             call()

@@ -102,7 +102,7 @@ def one_by_one(agent, rows):
 def at_once(agent, contexts):
     decisions = agent.decide_many(contexts)
     agent.learn_many(contexts, decisions, LOSSES)
-    densities = agent.densities_many(contexts, decisions.actions)
+    densities = agent.distributions(contexts).density(decisions.actions)
     return list(decisions), densities.tolist(), model_files.dumps(agent)
 
 

@@ -52,4 +52,4 @@ def test_a_policy_on_features_is_saved_and_takes_an_empty_context(tmp_path):
     agent.save(tmp_path / "p.manul")
     again = manul.load(tmp_path / "p.manul")
     single = [again.distribution(context).mean() for context in ({}, {"a": 2})]
-    assert again.moments_many([{}, {"a": 2}])[0].tolist() == single
+    assert again.distributions([{}, {"a": 2}]).moments()[0].tolist() == single

@@ -83,7 +83,7 @@ def decisions_of(agent, name, commit):
     contexts = [contexts_of(name, commit)(number) for number in range(100, 105)]
     if name == "tree":
         actions = np.linspace(0.1, 0.9, 5)
-        return [agent.actions_many(contexts).tolist(), agent.densities_many(contexts, actions).tolist()]
+        return [agent.actions_many(contexts).tolist(), agent.distributions(contexts).density(actions).tolist()]
     if name.startswith("rollout"):
         made = [agent.decide(context) for context in contexts]
         return [[each.action, each.density, each.arm] for each in made]

@@ -307,3 +307,21 @@ def test_hostile_texts_are_formulas_or_one_sentence(text):
         assert str(error).startswith("formula ")  # noqa: PT017 - both outcomes are fine
     else:
         assert parse(str(formula)) == formula
+
+
+def test_the_distribution_of_a_rollout_has_the_densities_of_its_decisions(agent):
+    rng = np.random.default_rng(5)
+    rollout = manul.Rollout(manul.loads(manul.dumps(agent)), baseline=agent, steps=(0.5,), budget=1e9)
+    for now in (context(rng) for _ in range(10)):
+        single, many = rollout.distribution(now), rollout.distributions([now])
+        decision = rollout.decide(now)
+        densities = (each.density(decision.action) for each in (single, many[0]))
+        assert [*densities, *many.density([decision.action])] == pytest.approx([decision.density] * 3)
+
+
+def test_the_distribution_of_a_rollout_draws_from_both_arms():
+    trained, fresh, now = play("formula"), manul.Auto(actions=PRICES, limits=SPACES["formula"][1]), {"age": 0.2}
+    rollout = manul.Rollout(fresh, baseline=trained, steps=(0.5,), budget=1e9)
+    means = [policy.distribution(now).marginal("price").mean() for policy in (fresh, trained, rollout)]
+    assert means[0] - means[1] > 5
+    assert means[2] == pytest.approx((means[0] + means[1]) / 2, abs=1.5)  # four standard errors of 1,024 draws

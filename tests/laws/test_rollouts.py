@@ -71,7 +71,7 @@ def test_own_densities_are_those_of_the_mixture(rollout):
             decision = drawn.decide(context, within)
             assert decision.density == pytest.approx(expected.density(decision.action))
             ranges = None if within is None else [within]
-            again = looked_up.densities_many(context[np.newaxis], [decision.action], ranges)[0]
+            again = looked_up.distributions(context[np.newaxis], ranges).density([decision.action])[0]
             assert again == pytest.approx(decision.density)
             assert 0 < decision.floor <= decision.density
             assert expected.integral() == pytest.approx(1)

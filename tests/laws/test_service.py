@@ -89,7 +89,7 @@ def test_the_same_events_give_the_same_model_in_library_and_service(played):
 def test_a_paused_loop_states_the_densities_that_it_logged(played):
     agent = manul.loads(played.model)
     for asked, made in played.paused:
-        density = agent.densities_many([asked["context"]], [made["action"]], [asked["within"]])[0]
+        density = agent.distributions([asked["context"]], [asked["within"]]).density([made["action"]])[0]
         assert density == pytest.approx(made["density"])
 
 

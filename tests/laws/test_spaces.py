@@ -9,6 +9,7 @@ import pytest
 
 import manul
 from manul import checks
+from manul.actions.distributions import distributions_of
 from manul.actions.space import ActionSpace
 from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower, test_every_kind_is_tried, trained
 
@@ -54,7 +55,7 @@ def test_own_densities_are_those_of_the_distribution(agent):
         for each in (None, within):
             decision = manul.loads(manul.dumps(agent)).decide(context, each)
             assert agent.distribution(context, each).density(decision.action) == pytest.approx(decision.density)
-            assert agent.densities_many(context[np.newaxis], [decision.action], [each])[0] == pytest.approx(
+            assert agent.distributions(context[np.newaxis], [each]).density([decision.action])[0] == pytest.approx(
                 decision.density
             )
 
@@ -96,10 +97,51 @@ def test_reports_and_plots_exist(agent):
     assert agent.distribution(CONTEXTS[0]).plot() is not None
 
 
+class DistributionOnly:
+    """A policy as a user writes it."""
+
+    def __init__(self, agent):
+        self.space, self.distribution = agent.space, agent.distribution
+
+
+@pytest.mark.parametrize("policy_of", [lambda agent: agent, DistributionOnly])
+def test_distributions_of_many_contexts_are_those_of_each(agent, policy_of):
+    within = [None, narrower(agent.space)] * 20
+    actions = manul.loads(manul.dumps(agent)).decide_many(CONTEXTS, within).actions
+    many = distributions_of(policy_of(agent), CONTEXTS, within)
+    each = [agent.distribution(*row) for row in zip(CONTEXTS, within, strict=True)]
+    for single in (each, many):
+        pairs = zip(single, agent.space.each(actions, 40), strict=True)
+        assert many.density(actions) == pytest.approx([one.density(action) for one, action in pairs], rel=1e-9)
+    if len(agent.space.knobs) == 1:
+        assert many.largest() == pytest.approx([one.largest_density() for one in each], rel=1e-9)
+    if agent.space.is_number:
+        moments = [(one.mean(), one.square()) for one in each]
+        assert np.transpose(many.moments()) == pytest.approx(np.array(moments), rel=1e-9)
+
+
+def test_distributions_raise_after_the_agent_has_learned(agent):
+    learner = manul.loads(manul.dumps(agent))
+    decisions = learner.decide_many(CONTEXTS)
+    played = learner.distributions(CONTEXTS)
+    assert played.density(decisions.actions) == pytest.approx(decisions.densities)
+    learner.learn_many(CONTEXTS, decisions, np.full(40, 0.5))
+    for ask in (lambda: played.density(decisions.actions), lambda: played[0]):
+        with pytest.raises(manul.errors.InputError, match=r"has learned since this distribution was made"):
+            ask()
+
+
+def test_the_largest_density_is_for_one_knob(agent):
+    if len(agent.space.knobs) == 1:
+        assert (agent.distributions(CONTEXTS).largest() > 0).all()
+    else:
+        with pytest.raises(manul.errors.ParameterError, match=r"is for actions \(low, high\), not for .*\.$"):
+            agent.distributions(CONTEXTS).largest()
+
+
 def test_what_is_only_for_numbers_says_so(agent):
     for ask in (
-        lambda: agent.largest_densities_many(CONTEXTS),
-        lambda: agent.moments_many(CONTEXTS),
+        lambda: agent.distributions(CONTEXTS).moments(),
         lambda: agent.centres_many(CONTEXTS, 5.0),
         lambda: agent.plot(0, CONTEXTS),
     ):

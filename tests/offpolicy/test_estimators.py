@@ -143,7 +143,7 @@ def test_snips_takes_no_outcome_model(policy, log):
 
 def test_dr_of_a_loss_that_the_model_knows_has_no_error(policy, log):
     paid = manul.Log(log.contexts, log.actions, log.densities, 0.2 + 0.3 * log.actions)
-    means, _ = policy.moments_many(log.contexts)
+    means, _ = policy.distributions(log.contexts).moments()
     modelled = manul.evaluate(policy, paid, "dr", "normal", outcome_model=Ridge())
     weighted = manul.evaluate(policy, paid, "ips", "normal")
     assert modelled.value == pytest.approx(np.mean(0.2 + 0.3 * means), abs=1e-3)
@@ -198,10 +198,10 @@ def test_fast_densities_are_those_of_the_distribution(make):
         agent.learn_many(contexts, decisions, np.full(40, np.mean(agent.outcome.losses)))
     for actions in (agent.decide_many(contexts).actions, rng.uniform(low - 0.1, high + 0.1, 40)):
         slow = [agent.distribution(row).density(action) for row, action in zip(contexts, actions, strict=True)]
-        assert agent.densities_many(contexts, actions) == pytest.approx(slow, rel=1e-9)
+        assert agent.distributions(contexts).density(actions) == pytest.approx(slow, rel=1e-9)
     largest = [agent.distribution(row).largest_density() for row in contexts]
-    assert agent.largest_densities_many(contexts) == pytest.approx(largest, rel=1e-9)
-    means, squares = agent.moments_many(contexts)
+    assert agent.distributions(contexts).largest() == pytest.approx(largest, rel=1e-9)
+    means, squares = agent.distributions(contexts).moments()
     assert means == pytest.approx([agent.distribution(row).mean() for row in contexts], rel=1e-9)
     assert squares == pytest.approx([agent.distribution(row).square() for row in contexts], rel=1e-9)
 
@@ -213,7 +213,7 @@ def test_narrowed_rows_are_weighed_in_their_own_range(rng):
     actions = rng.uniform(0, 1, 50)
     rows = zip(contexts, actions, within, strict=True)
     slow = [agent.distribution(context, tuple(ends)).density(action) for context, action, ends in rows]
-    assert agent.densities_many(contexts, actions, within) == pytest.approx(slow, rel=1e-9)
+    assert agent.distributions(contexts, within).density(actions) == pytest.approx(slow, rel=1e-9)
     assert 0 in slow
 
 
@@ -224,9 +224,9 @@ def test_a_tree_of_classifiers_is_weighed_as_it_plays(log, rng, within):
     pairs = None if within is None else np.tile(within, (60, 1))
     played = [policy.distribution(context, within) for context in contexts]
     slow = [each.density(action) for each, action in zip(played, actions, strict=True)]
-    assert policy.densities_many(contexts, actions, pairs) == pytest.approx(slow, rel=1e-9)
-    assert policy.largest_densities_many(contexts, pairs) == pytest.approx([each.largest_density() for each in played])
-    means, squares = policy.moments_many(contexts, pairs)
+    assert policy.distributions(contexts, pairs).density(actions) == pytest.approx(slow, rel=1e-9)
+    assert policy.distributions(contexts, pairs).largest() == pytest.approx([each.largest_density() for each in played])
+    means, squares = policy.distributions(contexts, pairs).moments()
     assert means == pytest.approx([each.mean() for each in played], rel=1e-9)
     assert squares == pytest.approx([each.square() for each in played], rel=1e-9)
 

@@ -73,8 +73,8 @@ def test_the_batch_forms_of_a_policy_on_names_give_what_the_single_form_gives(lo
     rows = next(Sample.of(log).pieces(50))
     policy, named = best.policy, rows.to_dicts()
     each = [policy.distribution(context) for context in named]
-    densities = policy.densities_many(named, rows.actions)
-    means, squares = policy.moments_many(named)
+    densities = policy.distributions(named).density(rows.actions)
+    means, squares = policy.distributions(named).moments()
     assert np.allclose(densities, [d.density(a) for d, a in zip(each, rows.actions, strict=True)])
     assert np.allclose(means, [d.mean() for d in each])
     assert np.allclose(squares, [d.square() for d in each])

@@ -44,14 +44,16 @@ def test_a_saved_policy_plays_the_same(gaussian, tmp_path, rng):
         single = [
             policy.distribution(context).density(action) for context, action in zip(contexts, actions, strict=True)
         ]
-        assert policy.densities_many(contexts, actions) == pytest.approx(single)
-    assert (loaded.densities_many(contexts, actions) == gaussian.policy.densities_many(contexts, actions)).all()
+        assert policy.distributions(contexts).density(actions) == pytest.approx(single)
+    assert (
+        loaded.distributions(contexts).density(actions) == gaussian.policy.distributions(contexts).density(actions)
+    ).all()
 
 
 def test_the_moments_are_those_of_the_distribution(gaussian, rng):
     contexts = rng.random((5, 4), np.float32)
     each = [gaussian.policy.distribution(context) for context in contexts]
-    means, squares = gaussian.policy.moments_many(contexts)
+    means, squares = gaussian.policy.distributions(contexts).moments()
     assert means == pytest.approx([one.mean() for one in each])
     assert squares == pytest.approx([one.square() for one in each])
 

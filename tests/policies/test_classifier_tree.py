@@ -191,7 +191,7 @@ def test_many_actions_are_the_single_ones(narrowed, rng):
     contexts, lows = rng.uniform(-2, 2, (100, 3)), rng.uniform(0, 0.5, 100)
     ranges = np.stack([lows, lows + rng.uniform(0.13, 0.5, 100)], axis=1) if narrowed else np.tile([0.0, 1.0], (100, 1))
     given = contexts, ranges if narrowed else None
-    many = zip(policy.actions_many(*given), policy.distributions_many(*given), strict=True)
+    many = zip(policy.actions_many(*given), policy.distributions(*given), strict=True)
     for context, within, (action, distribution) in zip(contexts, ranges.tolist(), many, strict=True):
         single = policy.distribution(context, tuple(within))
         for other in (explore(smooth(action, 1 / 16, within), 0.05, within), distribution):

@@ -101,8 +101,8 @@ def play(agent, context):
         assert low <= decision.action <= high
         assert decision.density > 0
         agent.learn(context, decision, agent.outcome.losses[0])
-        agent.densities_many([context], [decision.action])
-        agent.moments_many([context])
+        agent.distributions([context]).density([decision.action])
+        agent.distributions([context]).moments()
 
 
 def contexts_for(name):

@@ -11,7 +11,7 @@ import numpy as np
 
 from manul.actions.distribution import Atoms, Options
 from manul.actions.kinds.knob import Levels, Marginal
-from manul.actions.space import ActionSpace
+from manul.actions.space import ActionSpace, numbers_only
 from manul.utils.html_cards import card
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class JointDistribution:
 
     def mix(self, other: JointDistribution, weight: float) -> JointDistribution:
         """The mixture with `weight` on the other distribution."""
+        if not other.branches:  # with limits, densities are not products
+            return other.mix(self, 1 - weight)
         parts = ((self, 1 - weight), (other, weight))
         mixed = (replace(each, probability=share * each.probability) for part, share in parts for each in part.branches)
         return JointDistribution(self.space, tuple(mixed))
@@ -116,6 +118,15 @@ class JointDistribution:
         marginals = {name: self.marginal(name) for name in self.space.names}
         means = {name: part.densest() if isinstance(part, Options) else part.mean() for name, part in marginals.items()}
         return self.space.unwrap(means)
+
+    def largest_density(self) -> float:
+        """The largest density of any action, if there is one knob: of steps or options, the largest probability."""
+        if len(self.space.knobs) > 1:
+            raise numbers_only(self.space, "This method")
+        part = self.marginal(self.space.names[0])
+        if isinstance(part, Options):
+            return max(part.probabilities.values())
+        return float(part.masses.max()) if isinstance(part, Atoms) else part.largest_density()
 
     def sample(self, rng: np.random.Generator) -> Any:
         """One action drawn with a NumPy generator."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from manul.errors import InputError
+from manul.utils.validation import Floats, check_numbers
 
 # The smallest share of the range for one decision; below it, densities and positions lose precision.
 NARROWEST = 1e-9
@@ -57,6 +61,16 @@ class Actions:
             advice = "Widen it or reduce the bandwidth."
             raise InputError(f"within must be {rule}, got ({low:g}, {high:g}). {advice}", "within")
         return low, high
+
+    def narrow_many(self, within: Any, count: int, bandwidth: float) -> Floats:
+        """One (low, high) for each of `count` decisions; `within` is None, or has a range or None for each."""
+        if within is None:
+            return np.tile((self.low, self.high), (count, 1))
+        ranges = [(self.low, self.high) if each is None else each for each in within]
+        pairs = check_numbers("within", ranges, count, 2)
+        for pair in pairs:
+            self.narrow(tuple(pair), bandwidth)
+        return pairs
 
 
 def fraction(bandwidth: float | None) -> str:

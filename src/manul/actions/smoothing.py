@@ -41,36 +41,3 @@ def explore(greedy: Distribution, epsilon: float, within: tuple[float, float]) -
     array([0.1, 1.9, 0.1])
     """
     return greedy.mix(Distribution.uniform(*within), epsilon)
-
-
-def explored_densities(
-    centres: npt.NDArray[np.float64],
-    bandwidth: float,
-    epsilon: float,
-    within: npt.NDArray[np.float64],
-    actions: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
-    """The density of each row's action under `explore` around the row's centre; `within` has one (low, high) per row.
-
-    >>> explored_densities(np.array([0.5, 0.5]), 0.25, 0.1, np.array([[0.0, 1.0]] * 2), np.array([0.5, 0.9]))
-    array([1.9, 0.1])
-    """
-    low, high = within[:, 0], within[:, 1]
-    first, last = np.maximum(centres - bandwidth, low), np.minimum(centres + bandwidth, high)
-    greedy = np.where((first <= actions) & (actions <= last), (1 - epsilon) / (last - first), 0.0)
-    return np.where((low <= actions) & (actions <= high), greedy + epsilon / (high - low), 0.0)
-
-
-def explored_moments(
-    centres: npt.NDArray[np.float64], bandwidth: float, epsilon: float, within: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The mean and the mean square of the action under `explore` around each row's centre.
-
-    >>> explored_moments(np.array([0.5]), 0.5, 0.1, np.array([[0.0, 1.0]]))[0]
-    array([0.5])
-    """
-    low, high = within[:, 0], within[:, 1]
-    first, last = np.maximum(centres - bandwidth, low), np.minimum(centres + bandwidth, high)
-    means = (1 - epsilon) * (first + last) / 2 + epsilon * (low + high) / 2
-    squares = (1 - epsilon) * (first**2 + first * last + last**2) + epsilon * (low**2 + low * high + high**2)
-    return means, squares / 3

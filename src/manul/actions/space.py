@@ -183,13 +183,22 @@ class ActionSpace(Generic[A]):
         """One row of positions for each of `count` `actions`: a list of them, columns by knob, or a table of positions."""
         if isinstance(actions, np.ndarray) and actions.ndim == 2:
             return self.check_table(actions, count)
-        columns = self.wrap_columns(actions)
-        if len(columns[self.names[0]]) != count:
-            raise InputError(
-                f"actions must have one action for each of the {count} contexts, got {len(columns[self.names[0]])}.",
-                "actions",
-            )
+        columns = self._columns_of_rows(actions, count)
         return self.table(columns) if count else np.zeros((0, len(self.knobs)))
+
+    def each(self, actions: Any, count: int) -> list[A]:
+        """Each of `count` `actions`, which are as in `rows`."""
+        if isinstance(actions, np.ndarray) and actions.ndim == 2:
+            return [self.action(row) for row in self.check_table(actions, count)]
+        columns = self._columns_of_rows(actions, count)
+        return [self.unwrap(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+    def _columns_of_rows(self, actions: Any, count: int) -> Mapping[str, Any]:
+        columns = self.wrap_columns(actions)
+        given = len(columns[self.names[0]])
+        if given != count:
+            raise InputError(f"actions must have one action for each of the {count} contexts, got {given}.", "actions")
+        return columns
 
     def wrap_columns(self, actions: Any) -> Mapping[str, Any]:
         """The `actions` by knob, from a list of them or columns; raises InputError if a knob is missing, unknown or differs."""

@@ -137,6 +137,7 @@ class Auto(BaseAgent[A]):
         if fades:
             self.epsilon = "auto"
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
+        self._plays_windows = not self.nearby
         self.limits = limits
         self._check_settings(bandwidth)
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing
+from manul.actions.distributions import KnobsView
 from manul.actions.joint import JointDistribution, branch
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
@@ -172,18 +173,10 @@ class AutoKnobs(Auto[A]):
         self._batches.learn(decisions, stacklevel=2)
         self._warn_of_late_fields(batch, stacklevel=2)
 
-    def densities_many(
-        self, contexts: Contexts, actions: Any, within: Sequence[Narrowing | None] | None = None
-    ) -> Floats:
+    def distributions(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> KnobsView[A]:
         batch = self.batch(contexts)
-        positions = self.space.rows(actions, len(batch))
-        lows, highs = self.space.boxes(within, len(batch))
-        densities = np.zeros(lows.shape)
-        limited = self._limited_rows(batch)
-        with self._player_and_contexts(batch) as (player, rows):
-            player.densities_many(rows, lows, highs, positions, densities, *limited)
-        joint: Floats = (densities / self.space.units(positions)).prod(axis=1)
-        return joint
+        boxes = self.space.boxes(within, len(batch))
+        return KnobsView(self._played_rows(batch, within), *boxes, self.space, self._limited_rows(batch))
 
     def predict_losses(self, contexts: Contexts, actions: Any) -> Floats:
         """The predicted loss of one of the `actions` for each of the `contexts`, or of several: an array of rows, actions and positions."""
@@ -240,23 +233,16 @@ class AutoKnobs(Auto[A]):
 
     def _limited_distribution(self, context: Context, within: Narrowing | None) -> LimitedDistribution:
         self.decide_again(0, context, within)  # what limits leave nothing of has no distribution
-        player: Any = self.player
-        learned = player.learned
-
-        def check() -> None:
-            if self.player is not player or self.player.learned != learned:
-                raise InputError("The agent has learned since this distribution was made. Ask for it again.", "agent")
-
-        def density(action: Any) -> float:
-            check()
-            return float(self.densities_many([context], [action], [within])[0])
+        view = self.distributions([context], [within])
 
         def draws(numbers: npt.NDArray[np.uint64]) -> dict[str, npt.NDArray[Any]]:
-            check()
-            drawn = self.decide_many_again(numbers, [context] * len(numbers), [within] * len(numbers))
+            with view.playing():
+                drawn = self.decide_many_again(numbers, [context] * len(numbers), [within] * len(numbers))
             return dict(self.space.wrap(drawn.actions))
 
-        return LimitedDistribution(self.space, (), density_of=density, draws_of=draws)
+        return LimitedDistribution(
+            self.space, (), density_of=lambda action: float(view.density([action])[0]), draws_of=draws
+        )
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The state of the critic, with a `context` and `points` as in `Auto.report`; its bandwidth is a share of each knob's range.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Generic, Literal, Self, cast, overload
 
 import numpy as np
@@ -13,6 +14,7 @@ from manul import _core
 from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing, Within
 from manul.actions.distribution import Atoms, Distribution
+from manul.actions.distributions import Distributions, PlayedRows, PlayerView
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.actions.smoothing import explore, smooth
@@ -21,11 +23,12 @@ from manul.agents.agent_card import setting_rows
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.agents.player import Draw, Player
 from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
+from manul.contexts import conversion
+from manul.contexts.batches import NamedBatch
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome
 from manul.policies.plot_mixin import PlotMixin
-from manul.policies.policy import Policy
 from manul.utils import model_files
 from manul.utils.validation import Floats, check_half_life, check_seed, check_shape, check_taken
 
@@ -42,6 +45,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
 
     _native: Any
     needs_range = True  # of losses or rewards; False if the agent also learns with "auto"
+    _plays_windows = True  # and with the probability epsilon any action
     takes_knobs = False  # whether actions may be other than numbers in a range
 
     def __init__(
@@ -255,39 +259,26 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         finally:
             player.decisions = decisions
 
-    def densities_many(self, contexts: Contexts, actions: Any, within: Any = None) -> Floats:
-        """The density of each row's action; any policy may have drawn the `actions`. `contexts` and `within` are as in `decide_many`."""
-        batch, points = self.batch(contexts), _numbers(actions)
-        check_shape("actions", points, len(batch))
-        lows, highs = self._ends(within, len(batch))
-        with self._player_and_contexts(batch) as (player, rows):
-            if not isinstance(player, _core.Player):
-                return densities_by_row(self, rows, points, within)
-            densities = np.empty(len(batch))
-            player.densities_many(rows, lows, highs, points, densities)
-            return densities
+    def distributions(self, contexts: Contexts, within: Any = None) -> Distributions[A]:
+        """The distributions that `decide_many` draws from, for `contexts` and `within` as there; valid until the agent learns.
 
-    def largest_densities_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Floats:
-        """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
+        >>> import manul
+        >>> manul.Auto(actions=(0.0, 32.0)).distributions([[0.3], [1.2]]).density([16.0, 4.0])
+        array([0.03125, 0.03125])
+        """
         batch = self.batch(contexts)
         lows, highs = self._ends(within, len(batch))
-        with self._player_and_contexts(batch) as (player, rows):
-            if not isinstance(player, _core.Player):
-                return largest_densities_by_row(self, rows, within)
-            densities = np.empty(len(batch))
-            player.largest_densities_many(rows, lows, highs, densities)
-            return densities
+        rows = self._played_rows(batch, np.column_stack([lows, highs]) if len(lows) else None)
+        if isinstance(batch, NamedBatch) or self.is_native(batch):
+            return PlayerView(rows, lows, highs, self.actions, windows=self._plays_windows)
+        return Distributions([rows.distribution(row) for row in range(len(batch))])
 
-    def moments_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
-        batch = self.batch(contexts)
-        lows, highs = self._ends(within, len(batch))
-        with self._player_and_contexts(batch) as (player, rows):
-            if not isinstance(player, _core.Player):
-                return moments_by_row(self, rows, within)
-            means, squares = np.empty(len(batch)), np.empty(len(batch))
-            player.moments_many(rows, lows, highs, means, squares)
-            return means, squares
+    def _played_rows(self, batch: conversion.Row | NamedBatch, within: Any) -> PlayedRows:
+        def distribution(row: int) -> Any:
+            return self.distribution(batch[row], None if within is None else within[row])
+
+        learned = 0 if self._native is None else self._native.learned
+        return PlayedRows(len(batch), distribution, partial(self._player_and_contexts, batch), learned)
 
     def learn_many(
         self,
@@ -403,25 +394,3 @@ def _numbers(values: npt.ArrayLike, name: str = "actions") -> Floats:
         return np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be numbers, got {values!r:.60}.", name) from None
-
-
-def densities_by_row(policy: Policy, rows: Any, actions: Floats, within: npt.ArrayLike | None) -> Floats:
-    """The density of each row's action, one distribution at a time."""
-    pairs = zip(_distributions(policy, rows, within), actions, strict=True)
-    return np.array([distribution.density(action) for distribution, action in pairs])
-
-
-def largest_densities_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> Floats:
-    """The largest density of any action of each row, one distribution at a time."""
-    return np.array([each.largest_density() for each in _distributions(policy, rows, within)])
-
-
-def moments_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
-    """The expected action and the expected squared action of each row, one distribution at a time."""
-    distributions = _distributions(policy, rows, within)
-    return np.array([each.mean() for each in distributions]), np.array([each.square() for each in distributions])
-
-
-def _distributions(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
-    pairs = [None] * len(rows) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
-    return [policy.distribution(row, ends) for row, ends in zip(rows, pairs, strict=True)]

@@ -26,6 +26,8 @@ from manul.utils.validation import check_leaves
 class _Discrete(BaseAgent[float]):
     """The base class of both agents, with the set of actions."""
 
+    _plays_windows = False
+
     def __init__(
         self,
         *,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions, Within
+from manul.actions.distributions import Distributions, distributions_of
 from manul.actions.space import ActionSpace
 from manul.agents.agent_card import agent_card
 from manul.agents.agent_registry import AGENTS
-from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.contexts.schema import Context, Contexts, ContextSchema
@@ -21,7 +21,6 @@ from manul.outcomes import Outcome
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
-from manul.utils.validation import Floats
 
 RowOrFields = conversion.Row | conversion.Fields
 
@@ -35,22 +34,8 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
     def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
         """Draw the decision with this number without counting it."""
 
-    def densities_many(self, contexts: Any, actions: Any, within: Any = None) -> Floats:
-        """The density of each row's action."""
-
     def state(self) -> model_files.Arrays:
         """The complete learned state, as arrays."""
-
-
-@runtime_checkable
-class BatchAgent(Protocol):
-    """An agent with the properties of many distributions at once."""
-
-    def largest_densities_many(self, contexts: Any, within: Any = None) -> Floats:
-        """The largest density of any action of each row."""
-
-    def moments_many(self, contexts: Any, within: Any = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row."""
 
 
 @model_files.saveable(
@@ -187,26 +172,9 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self._fix_many(rows, mapped)
         return decisions
 
-    def densities_many(self, contexts: Contexts, actions: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
-        """The density of each row's action; any policy may have drawn the `actions`. `contexts` and `within` are as in `decide_many`."""
-        _, mapped = self._map_many(contexts)
-        if isinstance(mapped, np.ndarray) or not self.space.is_number:
-            return self.agent.densities_many(mapped, actions, within)
-        return densities_by_row(self.agent, mapped, np.asarray(actions, dtype=np.float64), within)
-
-    def largest_densities_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Floats:
-        """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
-        _, mapped = self._map_many(contexts)
-        if isinstance(self.agent, BatchAgent) and isinstance(mapped, np.ndarray):
-            return self.agent.largest_densities_many(mapped, within)
-        return largest_densities_by_row(self.agent, mapped, within)
-
-    def moments_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
-        _, mapped = self._map_many(contexts)
-        if isinstance(self.agent, BatchAgent) and isinstance(mapped, np.ndarray):
-            return self.agent.moments_many(mapped, within)
-        return moments_by_row(self.agent, mapped, within)
+    def distributions(self, contexts: Contexts, within: Any = None) -> Distributions[Any]:
+        """The distributions that `decide_many` draws from, for `contexts` and `within` as there; valid until the agent learns."""
+        return distributions_of(self.agent, self._map_many(contexts)[1], within)
 
     def learn_many(
         self,

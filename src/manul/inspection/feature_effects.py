@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
+from manul.actions.distributions import distributions_of
 from manul.actions.space import ActionSpace, several_knobs
 from manul.agents import Mapped, Rollout
 from manul.agents.base import BaseAgent
@@ -58,16 +59,6 @@ class TakesRows(Protocol):
     @property
     def width(self) -> int | None:
         """The number of columns of a context; None or 0 if it takes named fields."""
-
-
-@runtime_checkable
-class GivesMoments(Protocol):
-    """A policy that gives the expected actions of many contexts at once."""
-
-    actions: Within
-
-    def moments_many(self, contexts: Any) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row."""
 
 
 @dataclass(frozen=True)
@@ -250,13 +241,7 @@ def _check_seen(policy: Any) -> None:
 
 
 def _mean_action(policy: Any) -> tuple[Predict, Within, str]:
-    if isinstance(policy, GivesMoments):
-        return lambda contexts: policy.moments_many(contexts)[0], policy.actions, "mean action"
-
-    def means(contexts: Any) -> Floats:
-        return np.array([policy.distribution(context).mean() for context in contexts])
-
-    return means, policy.actions, "mean action"
+    return lambda contexts: distributions_of(policy, contexts).moments()[0], policy.actions, "mean action"
 
 
 def _best_value(policy: Any, knobs: ActionSpace, name: str | None) -> tuple[Predict, Within, str]:

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.distribution import Distribution
+from manul.actions.distributions import Windows
 from manul.actions.ranges import Actions
-from manul.actions.smoothing import explore
 from manul.agents.auto import Auto
 from manul.agents.density_critic import CriticDensity
 from manul.contexts.schema import Context
 from manul.policies.plot_mixin import PlotMixin
 from manul.utils import model_files
-from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_number, check_shape
+from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_number
 
 POINTS = 64  # actions that are compared
 LEAST_DENSITY = 0.2  # of the densest action, and of a uniform policy: the estimated density of a supported action
-
-
-class Windows(NamedTuple):
-    """The ends of the window of each row, and those of its range."""
-
-    lows: Floats
-    highs: Floats
-    ends: Floats
 
 
 @model_files.saveable()
@@ -69,47 +61,24 @@ class Restricted(PlotMixin, model_files.FileMixin):
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """The distribution of the action for a context."""
         ends = self._range.narrow(within, self.bandwidth)
-        windows = self._windows(self._single(context), np.array([ends]))
-        window = Distribution.uniform(float(windows.lows[0]), float(windows.highs[0]))
-        return explore(window, self.epsilon, ends)
+        return self._windows(self._single(context), np.array([ends]))[0]
 
     def best(self, context: Context, within: Within | None = None) -> float:
         """The action with the lowest predicted loss among those that the log supports."""
         ends = np.array([self._range.narrow(within, self.bandwidth)])
         return float(self._choose(self._single(context), ends)[0][0])
 
-    def densities_many(
-        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
-    ) -> Floats:
-        """The density of each row's action."""
-        lows, highs, ends = self._windows_of_many(contexts, within)
-        points = np.asarray(actions, dtype=np.float64)
-        check_shape("actions", points, len(lows))
-        inside = (points >= lows) & (points <= highs)
-        uniform = (points >= ends[:, 0]) & (points <= ends[:, 1])
-        spans = ends[:, 1] - ends[:, 0]
-        return (1 - self.epsilon) * inside / (highs - lows) + self.epsilon * uniform / spans
-
-    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The mean and the mean square of the action of each row."""
-        lows, highs, ends = self._windows_of_many(contexts, within)
-        greedy, whole = (_moments(low, high) for low, high in ((lows, highs), (ends[:, 0], ends[:, 1])))
-        mean, square = (
-            (1 - self.epsilon) * one + self.epsilon * other for one, other in zip(greedy, whole, strict=True)
+    def distributions(self, contexts: Any, within: npt.ArrayLike | None = None) -> Windows:
+        """The distribution of each row; `within` is one (low, high) per row."""
+        return self._windows(
+            contexts, self._range.narrow_many(within, len(self.critic.batch(contexts)), self.bandwidth)
         )
-        return mean, square
-
-    def _windows_of_many(self, contexts: Any, within: npt.ArrayLike | None) -> Windows:
-        count = len(self.critic.batch(contexts))
-        ends = np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (count, 2))
-        for low, high in ends if within is not None else ():
-            self._range.narrow((low, high), self.bandwidth)
-        return self._windows(contexts, ends)
 
     def _windows(self, contexts: Any, ends: Floats) -> Windows:
         """The part of the window around the best action that is supported without a gap."""
         centres, lows, highs = self._choose(contexts, ends)
-        return Windows(np.maximum(centres - self.bandwidth, lows), np.minimum(centres + self.bandwidth, highs), ends)
+        lows, highs = np.maximum(centres - self.bandwidth, lows), np.minimum(centres + self.bandwidth, highs)
+        return Windows(lows, highs, ends, self.epsilon)
 
     def _choose(self, contexts: Any, ends: Floats) -> tuple[Floats, Floats, Floats]:
         """The best supported action of each row, and the ends of the supported actions around it."""
@@ -157,10 +126,6 @@ class Restricted(PlotMixin, model_files.FileMixin):
 
     def __repr__(self) -> str:
         return f"Restricted(actions={self.actions}, bandwidth={self.bandwidth:g}, least_density={self.least_density:g})"
-
-
-def _moments(lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
-    return (lows + highs) / 2, (lows * lows + lows * highs + highs * highs) / 3
 
 
 def _run_around(flags: npt.NDArray[np.bool_], inside: npt.NDArray[np.intp]) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.distribution import Distribution
-from manul.actions.smoothing import explored_densities, explored_moments, smooth
+from manul.actions.distributions import Windows
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
@@ -35,27 +35,14 @@ class Smoothed:
         row = (
             [context] if isinstance(context, Mapping) else np.asarray([[] if context is None else context], np.float32)
         )
-        (centre,), ends = self._centres(row, within)
-        return smooth(float(centre), self.bandwidth, (float(ends[0, 0]), float(ends[0, 1])))
+        return self.distributions(row, None if within is None else [within])[0]
 
-    def densities_many(self, contexts: Any, actions: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
-        centres, ends = self._centres(contexts, within)
-        return explored_densities(centres, self.bandwidth, 0.0, ends, np.asarray(actions, dtype=np.float64))
-
-    def largest_densities_many(self, contexts: Any, within: npt.ArrayLike | None = None) -> Floats:
-        centres, ends = self._centres(contexts, within)
-        return explored_densities(centres, self.bandwidth, 0.0, ends, centres)
-
-    def moments_many(self, contexts: Any, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The mean and the mean square of the action of each row."""
-        centres, ends = self._centres(contexts, within)
-        return explored_moments(centres, self.bandwidth, 0.0, ends)
-
-    def _centres(self, contexts: Any, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+    def distributions(self, contexts: Any, within: npt.ArrayLike | None = None) -> Windows:
+        """The window of each row; `within` is one (low, high) per row."""
         named = isinstance(contexts, list) and bool(contexts) and isinstance(contexts[0], Mapping)
         rows: Any = contexts if named else np.asarray(contexts, dtype=np.float32)
         ends = np.broadcast_to(np.asarray(self.actions if within is None else within, np.float64), (len(rows), 2))
-        return centres_of(self.action, rows, ends[:, 0], ends[:, 1]), ends
+        return Windows.around(centres_of(self.action, rows, ends[:, 0], ends[:, 1]), self.bandwidth, ends)
 
 
 def centres_of(action: Function, contexts: Any, lows: Floats, highs: Floats) -> Floats:

@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.distribution import Distribution
+from manul.actions.distributions import Windows
 from manul.actions.ranges import Actions
-from manul.actions.smoothing import explore, explored_densities, explored_moments, smooth
 from manul.contexts import conversion
 from manul.contexts.schema import Context
 from manul.policies.classifiers import Classifier
 from manul.policies.plot_mixin import PlotMixin
 from manul.utils import model_files, sklearn_files
-from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_leaves, check_range, check_shape
+from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_leaves, check_range
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -160,38 +160,16 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """Uniform around the action of the context's leaf, mixed with uniform exploration of weight epsilon."""
-        low, high = self._geometry.actions.narrow(within, self.bandwidth)
-        centre = float(self._centres(conversion.row(context)[np.newaxis], np.array([low]), np.array([high]))[0])
-        return self._around(centre, (low, high))
+        ends = np.array([self._geometry.actions.narrow(within, self.bandwidth)])
+        return self._windows(conversion.row(context)[np.newaxis], ends)[0]
 
-    def distributions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> list[Distribution]:
+    def distributions(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Windows:
         """The distribution of each row; `within` is one (low, high) per row."""
-        centres, pairs = self._windows(contexts, within)
-        return [
-            self._around(centre, (low, high))
-            for centre, (low, high) in zip(centres.tolist(), pairs.tolist(), strict=True)
-        ]
+        return self._windows(*self._rows(contexts, within))
 
     def actions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The centre of each row's window; `within` is one (low, high) per row."""
-        return self._windows(contexts, within)[0]
-
-    def densities_many(
-        self, contexts: npt.ArrayLike, actions: npt.ArrayLike, within: npt.ArrayLike | None = None
-    ) -> Floats:
-        """The density of each row's action, which another policy may have chosen."""
-        centres, pairs = self._windows(contexts, within)
-        return explored_densities(centres, self.bandwidth, self.epsilon, pairs, np.asarray(actions, np.float64))
-
-    def largest_densities_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
-        """The largest density of any action of each row."""
-        centres, pairs = self._windows(contexts, within)
-        return explored_densities(centres, self.bandwidth, self.epsilon, pairs, centres)
-
-    def moments_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row."""
-        centres, pairs = self._windows(contexts, within)
-        return explored_moments(centres, self.bandwidth, self.epsilon, pairs)
+        return self._centres(*self._rows(contexts, within))
 
     def contents(self) -> model_files.Contents:
         """The contents of a file of this policy."""
@@ -221,20 +199,16 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
             f"epsilon={self.epsilon!r}, learned={len(self.nodes.classifiers)} of {self.leaves - 1} nodes)"
         )
 
-    def _around(self, centre: float, within: Within) -> Distribution:
-        return explore(smooth(centre, self.bandwidth, within), self.epsilon, within)
-
-    def _windows(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> tuple[Floats, Floats]:
-        """The centre of each row's window, and its range."""
+    def _rows(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None) -> tuple[conversion.Row, Floats]:
         rows = conversion.matrix(contexts)
-        pairs = np.broadcast_to(self.actions, (len(rows), 2)) if within is None else np.asarray(within, np.float64)
-        check_shape("within", pairs, len(rows), 2)
-        for pair in pairs if within is not None else ():
-            self._geometry.actions.narrow(tuple(pair), self.bandwidth)
-        return self._centres(rows, pairs[:, 0], pairs[:, 1]), pairs
+        return rows, self._geometry.actions.narrow_many(within, len(rows), self.bandwidth)
 
-    def _centres(self, rows: conversion.Row, lows: Floats, highs: Floats) -> Floats:
+    def _windows(self, rows: conversion.Row, ends: Floats) -> Windows:
+        return Windows.around(self._centres(rows, ends), self.bandwidth, ends, self.epsilon)
+
+    def _centres(self, rows: conversion.Row, ends: Floats) -> Floats:
         conversion.check_width(rows.shape[1], self.width)
+        lows, highs = ends.T
         return self._geometry.centres(self._route(rows, self._geometry.reachable(lows, highs)), lows, highs)
 
     def _route(self, rows: conversion.Row, reachable: Leaves) -> Integers:

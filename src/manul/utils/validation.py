@@ -141,6 +141,16 @@ def check_shape(name: str, values: Floats, *shape: int) -> None:
         raise InputError(f"{name} must have {rule}, got shape {values.shape}.", name)
 
 
+def check_numbers(name: str, values: Any, *shape: int) -> Floats:
+    """An array of numbers with one row per context."""
+    try:
+        numbers = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, got {values!r:.60}.", name) from None
+    check_shape(name, numbers, *shape)
+    return numbers
+
+
 def check_finite(name: str, values: Floats) -> None:
     """Reject NaN and infinity."""
     if not np.isfinite(values).all():

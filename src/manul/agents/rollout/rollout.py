@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.distribution import Atoms
+from manul.actions.distributions import Distributions, Mixture, distributions_of
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
-from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import Mapped, SaveableAgent
 from manul.agents.player_host import PlayerHost
 from manul.agents.rollout import rollout_files
@@ -32,7 +32,7 @@ from manul.errors import InputError, ParameterError
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
-from manul.utils.validation import Floats, check_seed, check_shape
+from manul.utils.validation import check_numbers, check_seed, check_shape
 
 
 class Decides(Protocol[A]):
@@ -204,7 +204,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         """
         self._check_time(time)
         rows = _rows(contexts)
-        ranges, own = self._ranges(within, len(rows)), self._callers(actions, len(rows))
+        ranges = self._ranges(within, len(rows))
+        own = [None] * len(rows) if actions is None else self.space.each(actions, len(rows))
         # If one row is invalid, nothing is drawn. Rows of numbers with the whole range are all valid if the first is.
         baselines = [self.baseline.arm(*each) for each in zip(rows, ranges, own, strict=True)]
         alike = isinstance(rows, np.ndarray) and within is None
@@ -250,28 +251,16 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         for number, value in zip(numbers, values.tolist(), strict=True):
             self._judge(number, value, time)
 
-    def densities_many(self, contexts: npt.ArrayLike, actions: Any, within: Any = None) -> Floats:
-        """The density of each row's action; any policy may have drawn the `actions`. `contexts` and `within` are as in `decide_many`."""
-        rows = _rows(contexts)
-        if self.space.is_number:
-            return densities_by_row(self, rows, _columns("actions", actions, len(rows)), within)
-        share, ranges = self.traffic, self._ranges(within, len(rows))
-        is_table = isinstance(actions, np.ndarray) and actions.ndim == 2
-        values = map(self.space.action, actions) if is_table else self._callers(actions, len(rows))
-        learner: Floats = self.agent.densities_many(contexts, actions, within)
-        baseline = [
-            self.baseline.arm(row, each, None).distribution.density(action)
-            for row, each, action in zip(rows, ranges, values, strict=True)
-        ]
-        return share * learner + (1 - share) * np.array(baseline)
-
-    def largest_densities_many(self, contexts: npt.ArrayLike, within: Any = None) -> Floats:
-        """The largest density of any action of each row. `contexts` and `within` are as in `decide_many`."""
-        return largest_densities_by_row(self, _rows(contexts), within)
-
-    def moments_many(self, contexts: npt.ArrayLike, within: Any = None) -> tuple[Floats, Floats]:
-        """The expected action and the expected squared action of each row. `contexts` and `within` are as in `decide_many`."""
-        return moments_by_row(self, _rows(contexts), within)
+    def distributions(self, contexts: npt.ArrayLike, within: Any = None) -> Distributions[A]:
+        """The mixtures that `decide_many` draws from, for `contexts` and `within` as there; valid until the learner learns."""
+        rows, share = _rows(contexts), self.traffic
+        ranges = self._ranges(within, len(rows))
+        learner = distributions_of(self.agent, contexts, within)
+        if len(rows) and self.space.is_number and not self._density_is_checked:
+            self._learner(rows[0], ranges[0])
+        arms = [self.baseline.arm(row, each, None).distribution for row, each in zip(rows, ranges, strict=True)]
+        baseline: Distributions[A] = Distributions(arms, learner.space)
+        return Mixture(learner, baseline, share) if share > 0 else baseline
 
     def _learner(self, context: Context, within: Any) -> Any:
         learner = self.agent.distribution(context, within)
@@ -289,7 +278,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         if action is None:
             return 0.0, floor
         rows = [context] if conversion.is_named(context) else conversion.row(context)[np.newaxis]
-        return float(self.agent.densities_many(rows, [action], None if within is None else [within])[0]), floor
+        learner = distributions_of(self.agent, rows, None if within is None else [within])
+        return float(learner.density([action])[0]), floor
 
     def _draw(self, context: Context, within: Any, baseline: BaselineArm, time: float | None) -> Decision[A]:
         share, number = self.traffic, self.decisions
@@ -306,21 +296,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         if within is None:
             return [None] * count
         if self.space.is_number:
-            return [(low, high) for low, high in _columns("within", within, count, 2).tolist()]
+            return [(low, high) for low, high in check_numbers("within", within, count, 2).tolist()]
         self.space.boxes(within, count)
         return list(within)
-
-    def _callers(self, actions: Any, count: int) -> list[Any]:
-        """The action of the caller in each row, or None."""
-        if actions is None:
-            return [None] * count
-        columns = self.space.wrap_columns(actions)
-        rows = [self.space.unwrap(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
-        if len(rows) != count:
-            raise InputError(
-                f"actions must have one action for each of the {count} contexts, got {len(rows)}.", "actions"
-            )
-        return rows
 
     def _check_known(self, numbers: Sequence[Any]) -> list[int]:
         unknown = [
@@ -427,12 +405,3 @@ def _check_agent(agent: SaveableAgent) -> None:
 def _rows(contexts: Any) -> Any:
     fields = conversion.to_dicts(contexts)
     return conversion.matrix(contexts) if fields is None else fields
-
-
-def _columns(name: str, values: npt.ArrayLike, *shape: int) -> Floats:
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, got {values!r:.60}.", name) from None
-    check_shape(name, numbers, *shape)
-    return numbers

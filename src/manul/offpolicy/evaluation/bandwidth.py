@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.actions.smoothing import explored_densities
+from manul.actions.distributions import Windows
 from manul.logs.sample import Sample
 from manul.offpolicy.smoothed import Function, centres_of
 from manul.utils.validation import Floats, check_has_rows
@@ -41,10 +41,10 @@ def choose_bandwidth(policy: Function, sample: Sample) -> float:
     weights, sums, hits, count = np.zeros(STEPS), np.zeros((STEPS, 4)), np.zeros(STEPS), 0
     for rows in sample.repeatable("SLOPE").pieces():
         lows, highs = rows.ends()
-        centres = centres_of(policy, rows.function_inputs(), lows, highs)
+        centres, ends = centres_of(policy, rows.function_inputs(), lows, highs), np.column_stack([lows, highs])
         scaled = rows.shares
         for index, bandwidth in enumerate(bandwidths):
-            densities = explored_densities(centres, bandwidth, 0.0, np.column_stack([lows, highs]), rows.actions)
+            densities = Windows.around(centres, bandwidth, ends).density(rows.actions)
             ratios = densities / rows.densities
             weights[index] += ratios.sum()
             sums[index] += [(ratios * scaled).sum(), *((ratios * ratios * scaled**power).sum() for power in range(3))]

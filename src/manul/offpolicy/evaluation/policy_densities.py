@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.distribution import Atoms, Distribution
-from manul.actions.joint import JointDistribution
+from manul.actions.distributions import Distributions, distributions_of
 from manul.actions.ranges import Actions
 from manul.actions.space import ActionSpace, several_knobs
-from manul.agents.auto import Auto
 from manul.errors import InputError, ParameterError
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
@@ -23,31 +21,6 @@ from manul.policies.policy import Policy
 from manul.utils.validation import Floats, check_bandwidth
 
 DRAWS = 4  # actions per row, at which predicted losses are averaged if actions are no numbers
-POINTS = 16  # equally likely actions at which a predicted loss is averaged, per part of a distribution
-
-
-@runtime_checkable
-class HasDensities(Protocol):
-    """A policy that computes the densities of many rows at once."""
-
-    def densities_many(self, contexts: Any, actions: Any, within: Any = None) -> Floats: ...
-
-
-@runtime_checkable
-class HasLargest(Protocol):
-    def largest_densities_many(self, contexts: Any, within: Any = None) -> Floats: ...
-
-
-@runtime_checkable
-class HasMoments(Protocol):
-    """A policy that plays a window, and any action with the probability of its epsilon."""
-
-    def moments_many(self, contexts: Any, within: Any = None) -> tuple[Floats, Floats]: ...
-
-
-@runtime_checkable
-class HasDistributions(Protocol):
-    def distributions_many(self, contexts: Any, within: Any = None) -> list[Distribution]: ...
 
 
 @runtime_checkable
@@ -55,11 +28,6 @@ class Redraws(Protocol):
     """An agent that draws a decision by its number."""
 
     def decide_many_again(self, numbers: npt.ArrayLike, contexts: Any, within: Any = None) -> Any: ...
-
-
-@runtime_checkable
-class Explores(Protocol):
-    current_epsilon: float
 
 
 @runtime_checkable
@@ -130,45 +98,31 @@ class PolicyOnLog:
         return self._known[place]
 
     def _densities(self, rows: Rows) -> Floats:
-        policy, contexts = self.policy, self.inputs(rows)
-        if isinstance(policy, SmoothedKnobs):
-            return policy.densities(rows, contexts)
-        if isinstance(policy, HasDensities):
-            return np.asarray(policy.densities_many(contexts, rows.positions, rows.within), np.float64)
-        actions = rows.positions if rows.space.is_number else map(rows.space.action, rows.positions)
-        pairs = zip(self.distributions(rows), actions, strict=True)
-        return np.array([distribution.density(action) for distribution, action in pairs])
+        if isinstance(self.policy, SmoothedKnobs):
+            return self.policy.densities(rows, self.inputs(rows))
+        return self.distributions(rows).density(rows.positions)
 
     def largest_densities(self, rows: Rows) -> Floats:
         """The largest density that the policy gives any action, for each row with a single knob; probabilities are at most 1."""
         if rows.space.knobs[0][1].is_discrete:
             return np.ones(len(rows))
-        policy, contexts = self.policy, self.inputs(rows)
-        if isinstance(policy, SmoothedKnobs):
-            return policy.largest(rows, contexts)
-        if isinstance(policy, HasLargest) and self.space is None:
-            return np.asarray(policy.largest_densities_many(contexts, rows.within), np.float64)
-        return np.array([_largest(distribution) for distribution in self.distributions(rows)])
+        if isinstance(self.policy, SmoothedKnobs):
+            return self.policy.largest(rows, self.inputs(rows))
+        return self.distributions(rows).largest()
 
     def knows_largest(self, rows: Rows) -> bool:
         """Whether `largest_densities` takes no search in every row."""
         one_number = rows.space.is_number or isinstance(self.policy, SmoothedKnobs)
         return rows.one_knob and (one_number or rows.space.knobs[0][1].is_discrete)
 
-    def distributions(self, rows: Rows) -> list[Any]:
+    def distributions(self, rows: Rows) -> Distributions[Any]:
         """The distribution of each row."""
-        policy, contexts = self.policy, self.inputs(rows)
-        if isinstance(policy, HasDistributions):
-            return list(policy.distributions_many(contexts, rows.within))
-        within: Any = [None] * len(rows) if rows.within is None else rows.within
-        if self.space is None and rows.within is not None:
-            within = map(tuple, rows.within.tolist())
-        return [policy.distribution(context, ends) for context, ends in zip(contexts, within, strict=True)]
+        return distributions_of(self.policy, self.inputs(rows), rows.within)
 
     def points(self, rows: Rows) -> tuple[Floats, Floats]:
         """Actions, or positions if they are no numbers, that represent the policy on each row, and their probabilities."""
         if rows.space.is_number:
-            return action_points(self, rows)
+            return self.distributions(rows).points()
         draws = self._draws(rows)
         return draws, np.full(draws.shape[:2], 1 / DRAWS)
 
@@ -234,71 +188,3 @@ def check_space(policy: object, space: ActionSpace) -> None:
     name, own, other = next((name, own, other) for name, (_, own), (_, other) in pairs if own != other)
     text = f"The knob {name} of the log is {own.written()}, but that of the policy is {other.written()}."
     raise ParameterError(text, "policy")
-
-
-def _largest(distribution: Any) -> float:
-    if isinstance(distribution, JointDistribution):
-        distribution = distribution.marginal(distribution.space.names[0])
-    return float(distribution.largest_density())
-
-
-def action_points(policy: PolicyOnLog, rows: Rows) -> tuple[Floats, Floats]:
-    """Actions that represent the distribution of a policy on each row, and their probabilities.
-
-    Agents play a window, and uniform actions with probability epsilon. The mean and the mean square of their action then
-    determine the window.
-
-    >>> import manul
-    >>> log = manul.simulate(manul.Cats(leaves=8, bandwidth=1/8), manul.worlds.linear(rounds=1)).log
-    >>> points, shares = action_points(PolicyOnLog(manul.Cats(leaves=8, bandwidth=1/4, epsilon=0)), Rows.of(log))
-    >>> points[0, [0, -1]], shares[0, 0]
-    (array([0.296875, 0.765625]), np.float64(0.0625))
-    """
-    steps = (np.arange(POINTS) + 0.5) / POINTS
-    epsilon = _epsilon(policy, rows)
-    if epsilon is None:
-        return _points_by_row(policy, rows, steps)
-    lows, highs = rows.ends(policy.range(rows.space.ends))
-    means, squares = policy.policy.moments_many(policy.inputs(rows), rows.within)
-    uniform, square = (lows + highs) / 2, (lows**2 + lows * highs + highs**2) / 3
-    rest = max(1.0 - epsilon, 1e-12)
-    centres = (means - epsilon * uniform) / rest
-    halves = np.sqrt(np.maximum(3.0 * ((squares - epsilon * square) / rest - centres**2), 0.0))
-    points = centres[:, np.newaxis] + halves[:, np.newaxis] * (2.0 * steps - 1.0)
-    if epsilon == 0:
-        return points, np.full(points.shape, 1 / POINTS)
-    everywhere = lows[:, np.newaxis] + (highs - lows)[:, np.newaxis] * steps
-    shares = np.repeat([(1.0 - epsilon) / POINTS, epsilon / POINTS], POINTS)
-    return np.hstack([points, everywhere]), np.broadcast_to(shares, (len(lows), 2 * POINTS))
-
-
-def _epsilon(policy: PolicyOnLog, rows: Rows) -> float | None:
-    """The share of uniform actions of a policy with windows; None if its distributions may have another form."""
-    inside = policy.policy
-    if isinstance(inside, Smoothed):
-        return 0.0
-    if isinstance(inside, Auto) and inside.nearby:
-        return None
-    if not (isinstance(inside, Explores) and isinstance(inside, HasMoments) and isinstance(inside, HasDensities)):
-        return None
-    first = policy.distributions(rows.select(slice(1)))[0]
-    return None if isinstance(first, Atoms) else float(inside.current_epsilon)
-
-
-def _points_by_row(policy: PolicyOnLog, rows: Rows, steps: Floats) -> tuple[Floats, Floats]:
-    pairs = [_quantiles(each, steps) for each in policy.distributions(rows)]
-    most = max(len(points) for points, _ in pairs)
-    points, shares = np.zeros((2, len(pairs), most))
-    for row, (values, masses) in enumerate(pairs):
-        points[row], shares[row] = values[0], 0.0
-        points[row, : len(values)], shares[row, : len(values)] = values, masses
-    return points, shares
-
-
-def _quantiles(distribution: Distribution | Atoms, steps: Floats) -> tuple[Floats, Floats]:
-    if isinstance(distribution, Atoms):
-        return distribution.positions, distribution.masses
-    edges, densities = distribution.edges, distribution.densities
-    points = edges[:-1, np.newaxis] + np.diff(edges)[:, np.newaxis] * steps
-    masses = np.diff(edges) * densities / len(steps)
-    return points.reshape(-1), np.repeat(masses, len(steps))

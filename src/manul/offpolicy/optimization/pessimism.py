@@ -121,7 +121,7 @@ class _Training:
         contexts, actions, ranges = select(self.contexts, rows), self.log.actions[rows], self.ranges[rows]
         within = None if self.log.lows is None else ranges
         densities = policy.support.densities(contexts, actions, ranges)
-        weights = policy.densities_many(contexts, actions, within) / densities
+        weights = policy.distributions(contexts, within).density(actions) / densities
         least, worst = self.losses
         losses = (self.log.losses[rows] - least) / (worst - least)
         return Terms(weights * losses, weights, weights, losses), densities

@@ -14,7 +14,6 @@ from manul.errors import ParameterError
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
-from manul.offpolicy.evaluation.policy_densities import PolicyOnLog, action_points
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate, bandwidth_of
 from manul.offpolicy.optimization.replay import TrainingResult
@@ -94,12 +93,13 @@ def window_terms(agent: AnyAgent, rows: Rows, critic: Auto | None, critic_rows: 
     `critic_rows` are the same rows as the critic takes them; without a critic, predictions are 0.
     """
     low, high = agent.actions
-    weights = agent.densities_many(rows.contexts, rows.actions, rows.within) / rows.densities
+    played = agent.distributions(rows.contexts, rows.within)
+    weights = played.density(rows.actions) / rows.densities
     lows, highs = rows.ends()
     halves = np.minimum(bandwidth_of(agent) or Auto.narrowest_share * (high - low), (highs - lows) / 2)
     if critic is None:
         nothing = np.zeros(len(weights))
         return WindowTerms(weights, halves, nothing, nothing)
-    points, shares = action_points(PolicyOnLog(agent), rows)
+    points, shares = played.points()
     losses = cross_fitting.predict(critic, critic_rows, np.column_stack([rows.actions, np.clip(points, low, high)]))
     return WindowTerms(weights, halves, losses[:, 0], (losses[:, 1:] * shares).sum(axis=1))

@@ -9,6 +9,7 @@ import numpy as np
 
 import manul
 from manul.actions.decision import Decision, Decisions
+from manul.actions.distributions import Distributions
 from manul.actions.schedules import from_description
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
@@ -47,8 +48,8 @@ class LoopAgent(Protocol):
     def distribution(self, context: Context, within: Any = None) -> Any:
         """The distribution that decisions are drawn from."""
 
-    def densities_many(self, contexts: Any, actions: Any, within: Any = None) -> Floats:
-        """The density of each row's action."""
+    def distributions(self, contexts: Any, within: Any = None) -> Distributions[Any]:
+        """The distributions of many rows."""
 
 
 def make_agent(settings: NewLoop) -> LoopAgent:
@@ -137,6 +138,6 @@ def split(decisions: Decisions | list[Decision]) -> list[tuple[Any, float, float
 def density_of(agent: LoopAgent, context: Context, action: Any, within: Any) -> tuple[float, float]:
     """The density of an action, and the largest density of any action; infinity if it is not known."""
     if not agent.space.is_number:
-        return float(agent.densities_many([context], [action], [within])[0]), np.inf
+        return float(agent.distributions([context], [within]).density([action])[0]), np.inf
     distribution = agent.distribution(context, within)
     return distribution.density(action), distribution.largest_density()

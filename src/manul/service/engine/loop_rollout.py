@@ -105,7 +105,7 @@ class LoopRollout:
 
         def look_up(action: Any) -> tuple[float, float | None]:
             narrowed = None if within is None else [within]
-            return float(agent.densities_many([context], [action], narrowed)[0]), learner.floor
+            return float(agent.distributions([context], narrowed).density([action])[0]), learner.floor
 
         drawn = baseline.draw(self.seed, key, share, decide=lambda: learner, look_up=look_up)
         ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share)
