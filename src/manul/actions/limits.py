@@ -24,9 +24,8 @@ from manul.actions.kinds.choice import Choice
 from manul.actions.kinds.knob import NARROWEST, Knob, KnobValue, Option
 from manul.actions.kinds.span import Span
 from manul.actions.kinds.stepped import Stepped
-from manul.errors import InputError, ParameterError
+from manul.errors import InputError, ParameterError, remedy
 from manul.utils.formulas import COMPARISONS, Formula, Instruction, all_of, conjuncts, parse, parse_rule
-from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
 
 MOST_LIMITS = 64

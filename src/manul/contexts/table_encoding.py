@@ -22,8 +22,7 @@ from manul.contexts.dates import DATE, from_json, seconds
 from manul.contexts.records import is_missing
 from manul.contexts.schema import ContextSchema
 from manul.contexts.time_encoding import Time, is_time
-from manul.errors import InputError
-from manul.utils.suggestions import remedy
+from manul.errors import InputError, remedy
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from inspect import formatannotation
-from typing import Any, TypeVar
+from typing import Any
 
-from manul.actions.kinds.knob import Knob
+from manul.actions.kinds.knob import KINDS, Knob
 from manul.errors import ParameterError
-from manul.utils.registry import Registry
+from manul.utils.validation import check_range
 
-KINDS = Registry[type[Knob[Any]]]("knob", "manul.actions.kinds", suggestion="span")
 SCALARS = ("float", "int", "str")  # the types of arguments that are no lists
-_Kind = TypeVar("_Kind", bound=type[Knob[Any]])
-
-
-def register_knob(name: str) -> Callable[[_Kind], _Kind]:
-    """Register a kind of knob under a `name`: a subclass of `Knob` whose `describe()` are its keyword arguments.
-
-    In files, logs and requests a knob is a JSON object with these arguments, by whose names its kind is known.
-    """
-
-    def register(kind: _Kind) -> _Kind:
-        KINDS.add(name, kind, module=kind.__module__)
-        return kind
-
-    return register
 
 
 def knob_from_description(name: str, description: Any) -> Knob[Any]:
@@ -92,6 +77,5 @@ def check_knob(name: str, knob: Any) -> Knob[Any]:
 
 def _span(name: str, ends: Any) -> Knob[Any]:
     from manul.actions.kinds.span import Span
-    from manul.utils.validation import check_range
 
     return Span(*check_range(name, ends))

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions.distribution import Options
-from manul.actions.kinds import register_knob
-from manul.actions.kinds.knob import CELLS, Knob, KnobRange, Levels, Option
+from manul.actions.kinds.knob import CELLS, Knob, KnobRange, Levels, Option, register_knob
 from manul.errors import InputError, ParameterError
 from manul.utils.validation import Flags, Floats
 

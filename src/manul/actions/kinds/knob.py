@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution, Options, Scaled
 from manul.errors import InputError
+from manul.utils.registry import Registry
 from manul.utils.validation import Flags, Floats
 
 if TYPE_CHECKING:
@@ -317,3 +318,15 @@ def as_pair(within: Any, name: str) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise InputError(f"within of {name} must be (low, high), got {within!r}.", "within") from None
     return as_number(low, name), as_number(high, name)
+
+
+KINDS = Registry[type[Knob[Any]]]("knob", "manul.actions.kinds", suggestion="span")
+_Kind = TypeVar("_Kind", bound=type[Knob[Any]])
+
+
+def register_knob(name: str) -> Callable[[_Kind], _Kind]:
+    """Register a kind of knob under a `name`: a subclass of `Knob` whose `describe()` are its keyword arguments.
+
+    In files, logs and requests a knob is a JSON object with these arguments, by whose names its kind is known.
+    """
+    return KINDS.decorator(name)

@@ -57,14 +57,10 @@ def register_estimator(
     'clipped'
     >>> ESTIMATORS.remove("clipped")
     """
-
-    def register(function: _Function) -> _Function:
-        fit: Fit = function if fitted else lambda *_: function
-        allowed = None if intervals is None else tuple(intervals)
-        ESTIMATORS.add(name, Estimator(fit, allowed, outcome_models), module=function.__module__)
-        return function
-
-    return register
+    allowed = None if intervals is None else tuple(intervals)
+    return ESTIMATORS.decorator(
+        name, lambda function: Estimator(function if fitted else lambda *_: function, allowed, outcome_models)
+    )
 
 
 @register_estimator("ips")

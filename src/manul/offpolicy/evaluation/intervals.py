@@ -252,12 +252,7 @@ def register_interval(name: str, *, bounded: bool = False) -> Callable[[_Start],
     'hoeffding'
     >>> INTERVALS.remove("hoeffding")
     """
-
-    def register(start: _Start) -> _Start:
-        INTERVALS.add(name, IntervalMethod(start, bounded), module=start.__module__)
-        return start
-
-    return register
+    return INTERVALS.decorator(name, lambda start: IntervalMethod(start, bounded))
 
 
 _BUILT_IN: dict[str, IntervalMethod] = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from manul.errors import FileError, ParameterError
+from manul.errors import FileError, ParameterError, remedy
 from manul.paper.datasets import cache
-from manul.utils.suggestions import remedy
 from manul.utils.validation import check_seed
 from manul.worlds import ds
 from manul.worlds.tables.dataset import Dataset, from_columns
