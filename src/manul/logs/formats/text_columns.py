@@ -11,21 +11,23 @@ from manul.actions.space import ActionSpace
 from manul.contexts import arrow_values, dates
 from manul.contexts.schema import Field
 from manul.errors import FileError
-from manul.logs.formats.knob_columns import STRUCTS, label, parts_by_knob
 from manul.logs.formats.log_schema import (
     ESTIMATED_DENSITY,
     KNOB_COLUMNS,
     NUMBERS,
     OPTIONAL,
+    STRUCTS,
     TEXTS,
     Metadata,
     context_layout,
     is_text,
+    label,
     negate_losses,
+    parts_by_knob,
+    single_array,
     stated_name,
     user_columns,
 )
-from manul.logs.formats.row_checks import single_array
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from manul.errors import FileError, missing_file
-from manul.logs.formats.file_errors import Problems
+from manul.logs.formats.readers import Problems
 
 
 def is_gzipped(path: Path) -> bool:
