@@ -21,6 +21,7 @@ from manul.contexts import data_frames
 from manul.contexts.dates import DATE, from_json, seconds
 from manul.contexts.records import is_missing
 from manul.contexts.schema import ContextSchema
+from manul.contexts.sparse_features import Features
 from manul.contexts.time_encoding import Time, is_time
 from manul.errors import InputError, remedy
 
@@ -162,6 +163,9 @@ class Columns:
                 advice = remedy(str(name), sorted(known), "Omit it.")
                 raise InputError(f"context has a field {name!r} that the table did not have. {advice}", "context")
         return flat_table(table)
+
+
+LogColumns = Columns | Features  # of the named contexts of a log
 
 
 def encode_column(

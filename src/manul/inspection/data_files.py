@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from manul import _core
-from manul.agents import Mapped
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
+from manul.agents.mapped import Mapped
 from manul.contexts.maps import Columns
 from manul.errors import InputError
 from manul.inspection.context_table import ContextTable, context_table

@@ -15,10 +15,11 @@ import numpy as np
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.space import several_knobs
-from manul.agents import Auto, Mapped
+from manul.agents.auto import Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.critic_report import Report
+from manul.agents.mapped import Mapped
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.contexts.schema import Context

@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from manul.contexts import exact_sums
 from manul.contexts.sparse_features import Features
-from manul.contexts.table_encoding import LEVELS, MISSING, Columns, Number, Text, flat_table
+from manul.contexts.table_encoding import LEVELS, MISSING, Columns, LogColumns, Number, Text, flat_table
 from manul.contexts.time_encoding import ISO, Time, has_clock, is_time, parts
 from manul.errors import InputError
 from manul.logs.log import Log
 
-LogColumns = Columns | Features
 BLOCK = 65_536  # rows after which the texts of a column are thinned out
 MOST_TEXTS = 100_000  # distinct texts of a column that are counted, to bound the memory
 

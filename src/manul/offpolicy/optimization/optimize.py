@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
-from manul.agents import Mapped
+from manul.agents.mapped import Mapped
 from manul.errors import ParameterError
 from manul.logs.log import Declares
 from manul.logs.row_hashes import sketch_log

@@ -8,7 +8,7 @@ from pathlib import Path
 from manul.errors import FileError, ParameterError, remedy
 from manul.paper.datasets import cache
 from manul.utils.validation import check_seed
-from manul.worlds import ds
+from manul.worlds.synthetic import ds
 from manul.worlds.tables.dataset import Dataset, from_columns
 from manul.worlds.tables.table_columns import SUFFIXES, read_columns
 
