@@ -19,10 +19,8 @@ from manul.errors import ParameterError
 from manul.outcomes import Outcome
 from manul.policies import theory
 from manul.policies.constant import Constant
-from manul.policies.linear import Linear
-from manul.policies.native_learner import NativePolicies
+from manul.policies.native_policies import Linear, NativePolicies, Tree
 from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description
-from manul.policies.tree import Tree
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth
 

@@ -24,7 +24,7 @@ from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.contexts.schema import Context
 from manul.errors import ParameterError
-from manul.inspection.data_files import read_contexts
+from manul.inspection.context_table import read_contexts
 from manul.inspection.feature_effects import Effects, effects
 from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knobs_in_context
 from manul.inspection.text import FEATURES_SHOWN, text

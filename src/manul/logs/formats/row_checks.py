@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DECLARE = "Declare the range with {}_range=(low, high), or skip invalid rows with skip_bad=True."
-_ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
-
-Withins = Sequence[Any]
 CONTEXT_FLOOR = "If it is a column of the context, rename it."
+# Sums of probabilities are off by rounding, and people round densities that they write down.
+_ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 
 
 def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
@@ -189,7 +188,7 @@ def are_products(joint: Floats, densities: Columns) -> Flags:
     return flags
 
 
-def outside(knobs: ActionSpace, actions: Columns, withins: Withins) -> Iterator[tuple[str, Flags]]:
+def outside(knobs: ActionSpace, actions: Columns, withins: Sequence[Any]) -> Iterator[tuple[str, Flags]]:
     """For each knob, flags of the rows whose action is not within the narrower range of the row."""
     ranges = [{} if within is None else knobs.wrap_within(within) for within in withins]
     for name, knob in knobs.knobs:
