@@ -16,7 +16,8 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing
-from manul.actions.joint import JointDistribution, LimitedDistribution, branch
+from manul.actions.joint import JointDistribution, branch
+from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
 from manul.actions.space import ActionSpace, numbers_only
 from manul.agents.auto import FEATURES, Auto

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from manul.actions.decision import Within
 from manul.actions.space import ActionSpace, several_knobs
+from manul.agents import Mapped, Rollout
 from manul.agents.base import BaseAgent
-from manul.agents.mapped import Mapped
-from manul.agents.rollout.rollout import Rollout
 from manul.contexts import dates
 from manul.contexts.records import is_missing
 from manul.errors import ParameterError, remedy

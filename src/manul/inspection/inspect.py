@@ -15,16 +15,15 @@ import numpy as np
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.space import several_knobs
-from manul.agents.auto import Auto
+from manul.agents import Auto, Mapped
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.critic_report import Report
-from manul.agents.mapped import Mapped
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.contexts.schema import Context
 from manul.errors import ParameterError
-from manul.inspection.context_table import read_contexts
+from manul.inspection.data_files import read_contexts
 from manul.inspection.feature_effects import Effects, effects
 from manul.inspection.knobs_in_context import KnobsInContext, knobs_figure, knobs_in_context
 from manul.inspection.text import FEATURES_SHOWN, text

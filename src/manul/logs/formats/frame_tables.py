@@ -99,21 +99,11 @@ def to_pandas(table: pa.Table) -> Any:
     if context_layout(table.schema) == "sparse":
         names: Any = metadata.names or [str(index) for index in range(metadata.width or 0)]
         contexts = sparse_features(table, names).to_dicts()
-    frame = _flat(stated_table(table)).replace_schema_metadata(None).to_pandas()
+    stated = stated_table(table)
+    frame = _flat(stated).replace_schema_metadata(None).to_pandas()
     if contexts is not None:
         frame["context"] = contexts
-    frame.attrs[KEY] = (
-        Metadata(
-            action_range=metadata.action_range,
-            loss_range=metadata.loss_range,
-            width=metadata.width,
-            names=metadata.names,
-            knobs=metadata.knobs,
-            converted=metadata.converted,
-        )
-        .to_arrow()[b"manul"]
-        .decode()
-    )
+    frame.attrs[KEY] = stated.schema.metadata[b"manul"].decode()
     return frame
 
 
