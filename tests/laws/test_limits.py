@@ -17,6 +17,7 @@ from manul.actions.limits import Limit, what_is_left
 from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 from manul.utils.formulas import parse, parse_rule
+from tests.laws.log_span import LogSpan
 
 PRICES = {"price": (10, 50), "discount": (0, 0.5)}
 OFFERS = {**PRICES, "template": manul.Choice(["plain", "bold", "sale"]), "days": manul.Stepped(1, 14, 1)}
@@ -307,3 +308,10 @@ def test_hostile_texts_are_formulas_or_one_sentence(text):
         assert str(error).startswith("formula ")  # noqa: PT017 - both outcomes are fine
     else:
         assert parse(str(formula)) == formula
+
+
+def test_a_function_limits_a_bent_scale_by_its_values():
+    actions = {"price": (0, 1), "reach": LogSpan(1, 1000)}
+    agent = manul.Auto(actions=actions, limits=lambda _: {"reach": (10, 100)})
+    reaches = [agent.decide([0.5]).action["reach"] for _ in range(50)]
+    assert 10 <= min(reaches) < max(reaches) <= 100

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from manul.actions.decision import Within
 from manul.actions.kinds.knob import Knob
 from manul.actions.space import ActionSpace
-from manul.contexts import arrow_values
+from manul.contexts import data_frames
 from manul.contexts.schema import ContextSchema
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import FileError, InputError, ParameterError, require_package
@@ -535,7 +535,7 @@ class Log:
         layout = columns.context_layout(self.table.schema)
         if layout == "columns":
             named = {columns.field_name(name): self.table[name] for name in columns.user_columns(self.table.schema)}
-            values = map(arrow_values.values, named.values())
+            values = map(data_frames.arrow_values, named.values())
             yield from (dict(zip(named, row, strict=True)) for row in zip(*values, strict=True))
         elif layout == "dense":
             for row in self.contexts.tolist():

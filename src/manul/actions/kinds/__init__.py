@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import formatannotation
 from typing import Any
 
-from manul.actions.kinds.knob import KINDS, Knob
+from manul.actions.kinds.knob import KINDS, SCALARS, Knob, arguments
 from manul.errors import ParameterError
 from manul.utils.validation import check_range
-
-SCALARS = ("float", "int", "str")  # the types of arguments that are no lists
 
 
 def knob_from_description(name: str, description: Any) -> Knob[Any]:
@@ -49,12 +46,6 @@ def is_knob(description: Mapping[str, Any]) -> bool:
         )
         for hints in map(arguments, KINDS)
     )
-
-
-def arguments(kind: type[Knob[Any]]) -> dict[str, str]:
-    """The arguments of a kind in JSON, with their types as texts, which those of a plug-in need not be."""
-    hints = {key: kind.__init__.__annotations__[key] for key in [*kind.keys()]}
-    return {key: hint if isinstance(hint, str) else formatannotation(hint) for key, hint in hints.items()}
 
 
 def _listed(words: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,6 +57,10 @@ class Choice(Knob[O], Generic[O]):
     @property
     def core(self) -> tuple[_core.KnobKind, int]:
         return _core.KnobKind.choice, len(self.options)
+
+    @property
+    def scale_in_core(self) -> tuple[float, float, float, list[float]]:
+        return 0.0, 0.0, 0.0, [math.nan if isinstance(option, str) else float(option) for option in self.options]
 
     @property
     def volume(self) -> float:

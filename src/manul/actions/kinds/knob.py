@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import formatannotation
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -51,6 +52,11 @@ class Knob(ABC, Generic[Value]):
     @abstractmethod
     def core(self) -> tuple[_core.KnobKind, int]:
         """How the core draws it, and the number of steps or options."""
+
+    @property
+    def scale_in_core(self) -> tuple[float, float, float, list[float]] | None:
+        """How the core turns positions into values, for limits: low, high and step, or the options as numbers; None if it cannot."""
+        return None
 
     @property
     @abstractmethod
@@ -321,6 +327,7 @@ def as_pair(within: Any, name: str) -> tuple[float, float]:
 
 
 KINDS = Registry[type[Knob[Any]]]("knob", "manul.actions.kinds", suggestion="span")
+SCALARS = ("float", "int", "str")  # the types of arguments that are no lists
 _Kind = TypeVar("_Kind", bound=type[Knob[Any]])
 
 
@@ -330,3 +337,9 @@ def register_knob(name: str) -> Callable[[_Kind], _Kind]:
     In files, logs and requests a knob is a JSON object with these arguments, by whose names its kind is known.
     """
     return KINDS.decorator(name)
+
+
+def arguments(kind: type[Knob[Any]]) -> dict[str, str]:
+    """The arguments of a kind in JSON, with their types as texts, which those of a plug-in need not be."""
+    hints = {key: kind.__init__.__annotations__[key] for key in [*kind.keys()]}
+    return {key: hint if isinstance(hint, str) else formatannotation(hint) for key, hint in hints.items()}

@@ -48,6 +48,10 @@ class Span(Number):
         return _core.KnobKind.number, 0
 
     @property
+    def scale_in_core(self) -> tuple[float, float, float, list[float]] | None:
+        return None if self.is_bent else (self.low, self.high, 0.0, [])
+
+    @property
     def volume(self) -> float:
         return self.high - self.low
 

@@ -68,6 +68,10 @@ class Stepped(Number):
         return _core.KnobKind.steps, self.count
 
     @property
+    def scale_in_core(self) -> tuple[float, float, float, list[float]]:
+        return self.low, self.high, self.step, []
+
+    @property
     def volume(self) -> float:
         return float(self.count)
 

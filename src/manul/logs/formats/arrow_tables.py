@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manul.actions.space import ActionSpace
-from manul.contexts import arrow_values
+from manul.contexts import data_frames
 from manul.contexts.dates import CLOCK, DATE
 from manul.contexts.schema import ContextSchema, Field, cast_column
 from manul.errors import FileError, InputError
@@ -153,7 +153,7 @@ class SchemaAdapter:
             field = _field(column.type, name, path)
             stated = like.field(field_name(name)) or field
             if field.kind == "text" and (stated.kind != "text" or stated.loose):
-                column = self._parsed(arrow_values.values(column), stated, name, rows, good)
+                column = self._parsed(data_frames.arrow_values(column), stated, name, rows, good)
             elif any(f"<{key}:" in str(column.type) for key in (DATE, CLOCK)):
                 column = self._parsed(column.to_pylist(), field, name, rows, good)
             if name in self.flags and _are_flags(column):
@@ -172,7 +172,7 @@ class SchemaAdapter:
         for row, value in enumerate(values):
             try:
                 text = isinstance(value, str) and field.kind != "any"
-                parsed.append(parse_text(field, value, name) if text else arrow_values.from_json(value, name))
+                parsed.append(parse_text(field, value, name) if text else data_frames.from_json(value, name))
             except InputError:
                 self.problems.report(int(rows[row]), name, _RULES.get(field.kind) or json_rule(value), value)
                 parsed.append(None)

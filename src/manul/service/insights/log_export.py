@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.space import ActionSpace
-from manul.contexts.arrow_values import from_json
+from manul.contexts.data_frames import from_json
 from manul.contexts.schema import ContextSchema
 from manul.logs.formats.log_schema import (
     ARM,
