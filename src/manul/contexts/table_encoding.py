@@ -168,6 +168,12 @@ class Columns:
 LogColumns = Columns | Features  # of the named contexts of a log
 
 
+def one_hot(contexts: Any) -> Any:
+    """The contexts, of a table as rows of numbers with a column for each text of a categorical column."""
+    columns = data_frames.columns(contexts)
+    return contexts if columns is None else Columns.fit(columns, levels=None).rows(columns)
+
+
 def encode_column(
     name: str, column: pa.Array, levels: int = LEVELS, *, standardised: bool = False
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
