@@ -98,6 +98,13 @@ def test_no_decision_alone_or_in_a_batch_breaks_a_limit(agent, name):
     assert_inside(name, actions_of(agent.decide_many(rows, [NARROWER] * len(rows))), rows)
 
 
+def test_a_function_limits_a_bent_scale_by_its_values():
+    actions = {"price": (0, 1), "reach": LogSpan(1, 1000)}
+    agent = manul.Auto(actions=actions, limits=lambda _: {"reach": (10, 100)})
+    reaches = [agent.decide([0.5]).action["reach"] for _ in range(50)]
+    assert 10 <= min(reaches) < max(reaches) <= 100
+
+
 def test_no_best_action_breaks_a_limit(agent, name):
     rows = contexts(100)
     assert_inside(name, [agent.best(each) for each in rows], rows)
@@ -308,10 +315,3 @@ def test_hostile_texts_are_formulas_or_one_sentence(text):
         assert str(error).startswith("formula ")  # noqa: PT017 - both outcomes are fine
     else:
         assert parse(str(formula)) == formula
-
-
-def test_a_function_limits_a_bent_scale_by_its_values():
-    actions = {"price": (0, 1), "reach": LogSpan(1, 1000)}
-    agent = manul.Auto(actions=actions, limits=lambda _: {"reach": (10, 100)})
-    reaches = [agent.decide([0.5]).action["reach"] for _ in range(50)]
-    assert 10 <= min(reaches) < max(reaches) <= 100
