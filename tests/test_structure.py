@@ -1,6 +1,7 @@
 """The shape of the code base itself."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections import Counter
@@ -75,3 +76,38 @@ def private_uses(path):
 
 def test_nobody_uses_the_underscore_names_of_another_module():
     assert [use for path in MODULES for use in private_uses(path)] == []
+
+
+def imports(body):
+    """The import statements that run when a module is imported."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            yield from imports(node.orelse if for_types else ast.iter_child_nodes(node))
+
+
+def imported_modules(path, paths):
+    """The modules of the package that a module imports by their names."""
+    for node in imports(ast.parse(path.read_text()).body):
+        home = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for each in node.names:
+            name = home + each.name if home + each.name in paths else home.removesuffix(".")
+            if name in paths and name != "manul":
+                yield name
+
+
+def test_no_chain_of_imports_is_longer_than_twenty_modules():
+    dotted = (path.relative_to(PACKAGE.parent).with_suffix("") for path in PACKAGE.rglob("*.py"))
+    paths = {
+        ".".join(path.parts).removesuffix(".__init__"): PACKAGE.parent / path.with_suffix(".py") for path in dotted
+    }
+    below = {name: {*imported_modules(path, paths)} for name, path in paths.items()}
+
+    @functools.cache
+    def chain(name):
+        return max(([name, *chain(each)] for each in sorted(below[name])), key=len, default=[name])
+
+    longest = max(map(chain, paths), key=len)
+    assert len(longest) <= 20, " > ".join(longest)

@@ -13,6 +13,14 @@ decision that was learned before.
 Each message says what is wrong, with the value, and what to do; `field` names the parameter or column it is about.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+CUTOFF = 0.4  # lower than difflib's 0.6: the names are few and short
+
 
 class ManulError(Exception):
     """The base class of all errors of manul; `field` is the parameter, setting or column that the `message` is about, if any.
@@ -73,3 +81,24 @@ def require_package(package: str) -> None:
         __import__(package)
     except ImportError:
         raise MissingDependency(f"This needs {package}. Install it: pip install {package}.") from None
+
+
+def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
+    """Suggest the closest known name.
+
+    >>> remedy("prise", ["size", "price"], "Check the name.")
+    'Did you mean price?'
+    >>> remedy("zzz", ["size", "price"], "Check the name.")
+    'Check the name.'
+    """
+    close = get_close_matches(got, list(known), n=1, cutoff=CUTOFF)
+    return f"Did you mean {close[0]}?" if close else otherwise
+
+
+def missing_file(path: str | Path) -> FileError:
+    """Return the error for a missing file, with the closest name in the same folder."""
+    target = Path(path)
+    siblings = sorted(file.name for file in target.parent.iterdir() if file.is_file()) if target.parent.is_dir() else []
+    close = get_close_matches(target.name, siblings, n=1)
+    advice = f" Did you mean {target.parent / close[0]}?" if close else ""
+    return FileError(f"{target}: no such file.{advice}")

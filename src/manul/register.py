@@ -5,7 +5,7 @@
 'register_agent'
 """
 
-from manul.actions.kinds import register_knob as knob
+from manul.actions.kinds.knob import register_knob as knob
 from manul.actions.schedules import register_schedule as schedule
 from manul.agents.agent_registry import register_agent as agent
 from manul.logs.density_models import register_density_model as density_model

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manul.actions.kinds import KINDS
+from manul.actions.kinds.knob import KINDS
 from tests.laws.spaces import LogSpan
 
 KINDS.remove("log")  # the laws register it again, so that other tests do not meet it

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from manul.actions.kinds import register_knob
+from manul.actions.kinds.knob import register_knob
 from manul.actions.kinds.span import Span
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import manul
-from manul.actions.kinds import KINDS
+from manul.actions.kinds.knob import KINDS
 from tests.laws.log_span import LogSpan
 
 CONTEXTS = np.random.default_rng(1).random((40, 2)).astype(np.float32)

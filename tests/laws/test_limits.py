@@ -17,6 +17,7 @@ from manul.actions.limits import Limit, what_is_left
 from manul.actions.space import ActionSpace
 from manul.errors import InputError, ParameterError
 from manul.utils.formulas import parse, parse_rule
+from tests.laws.log_span import LogSpan
 
 PRICES = {"price": (10, 50), "discount": (0, 0.5)}
 OFFERS = {**PRICES, "template": manul.Choice(["plain", "bold", "sale"]), "days": manul.Stepped(1, 14, 1)}
@@ -95,6 +96,13 @@ def test_no_decision_alone_or_in_a_batch_breaks_a_limit(agent, name):
     rows = contexts(400)
     assert_inside(name, [agent.decide(each).action for each in rows], rows)
     assert_inside(name, actions_of(agent.decide_many(rows, [NARROWER] * len(rows))), rows)
+
+
+def test_a_function_limits_a_bent_scale_by_its_values():
+    actions = {"price": (0, 1), "reach": LogSpan(1, 1000)}
+    agent = manul.Auto(actions=actions, limits=lambda _: {"reach": (10, 100)})
+    reaches = [agent.decide([0.5]).action["reach"] for _ in range(50)]
+    assert 10 <= min(reaches) < max(reaches) <= 100
 
 
 def test_no_best_action_breaks_a_limit(agent, name):

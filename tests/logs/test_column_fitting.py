@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manul.contexts import exact_sums
 from manul.errors import InputError, ParameterError
 from manul.logs import column_fitting
 from manul.logs.column_fitting import fit_columns
@@ -35,9 +34,9 @@ def cut(whole, count):
 
 @given(FLOATS, FLOATS)
 def test_sums_are_exact(one, other):
-    total = exact_sums.add(exact_sums.add(0, np.array(one)), np.array(other))
+    total = column_fitting.add_exactly(column_fitting.add_exactly(0, np.array(one)), np.array(other))
     values = [Fraction(value) for value in (*one, *other)]
-    assert exact_sums.mean(total, len(values)) == (float(sum(values) / len(values)) if values else 0.0)
+    assert column_fitting.exact_mean(total, len(values)) == (float(sum(values) / len(values)) if values else 0.0)
 
 
 @pytest.mark.parametrize("count", [7, 600])

@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 from manul.errors import FileError, InputError, ParameterError
 from manul.logs.log import Log
+from manul.outcomes import Outcome
 from tests.logs.formats.logs import dense, narrowed, own, rows, sparse
 
 COLUMNS = {"action": [0.1, 0.2], "density": [1.0, 2.0], "loss": [0.0, 0.5]}
@@ -68,6 +69,12 @@ def test_frames_have_rewards_and_estimated_densities_under_their_names(kind):
     frame = getattr(dense(rewards=True, densities_estimated=True), f"to_{kind}")()
     names = frame.column_names if kind == "arrow" else [*frame.columns]
     assert names[:3] == ["action", "estimated_density", "reward"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome("churn"), Outcome("profit", better="high", range=(-1, 4))])
+def test_a_frame_of_pandas_keeps_the_name_of_the_outcome(outcome):
+    log = Log(np.zeros((2, 1), np.float32), np.ones(2), np.ones(2), np.zeros(2), outcome=outcome)
+    assert Log.from_pandas(log.to_pandas()).outcome == outcome
 
 
 def test_rows_of_numbers_are_columns_of_a_frame():

@@ -130,14 +130,14 @@ def test_losses_and_actions_of_any_unit_give_the_same_choice(log):
 SCRIPT = """
 import os, signal, sys, manul
 from manul.offpolicy import cross_fitting
-from manul.offpolicy.optimization import checkpoint, phase_files
+from manul.offpolicy.optimization import checkpoint
 cross_fitting.MANY, cross_fitting.CHUNK, checkpoint.SECONDS, checkpoint.SHARE = 1000, 200, 0, float("inf")
-write_whole = phase_files.write_whole
+write_whole = checkpoint.write_whole
 def write_and_die(path, text):
     write_whole(path, text)
     if path.name in sys.argv[4:]:
         os.kill(os.getpid(), signal.SIGKILL)
-phase_files.write_whole = write_and_die
+checkpoint.write_whole = write_and_die
 best = manul.optimize(manul.Log.read(sys.argv[1]), resume=sys.argv[2])
 best.save(sys.argv[3])
 """

@@ -7,7 +7,6 @@ import pytest
 import manul
 from manul.errors import ParameterError
 from manul.offpolicy.optimization import checkpoint
-from manul.offpolicy.optimization.phase_files import PhaseFiles
 
 
 class StoppedError(Exception):
@@ -59,7 +58,7 @@ def test_a_stop_while_writing_leaves_the_state_before(log, grid, tmp_path, monke
     with pytest.raises(StoppedError):
         manul.optimize(batches(log, 500, stop=1000), grid=grid, resume=tmp_path / "run", penalty=1)
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint.Checkpoint, "_write", _stop)
+        patched.setattr(checkpoint, "write_whole", _stop)
         with pytest.raises(StoppedError):
             manul.optimize(log, grid=grid, resume=tmp_path / "run", penalty=1)
     resumed = manul.optimize(log, grid=grid, resume=tmp_path / "run", penalty=1)
@@ -85,9 +84,9 @@ def several():
 @pytest.mark.parametrize("phase", ["in-order", "judges", "verdict-0", "all-rows"])
 def test_a_stopped_run_of_several_knobs_ends_as_one_that_ran_through(several, tmp_path, monkeypatch, phase):
     with monkeypatch.context() as patched:
-        keep = PhaseFiles.keep
+        write = checkpoint.write_whole
         patched.setattr(
-            PhaseFiles, "keep", lambda files, name, *rest: _stop() if name == phase else keep(files, name, *rest)
+            checkpoint, "write_whole", lambda path, text: _stop() if path.stem == phase else write(path, text)
         )
         with pytest.raises(StoppedError):
             manul.optimize(several, resume=tmp_path / "run", epsilon=0.1)

@@ -82,3 +82,10 @@ def test_only_dataclasses_are_saveable():
 def test_what_is_no_class_is_refused(policies):
     with pytest.raises(ParameterError, match=re.escape("policies must have a method start(width, actions, bandwidth)")):
         manul.agents.SmoothedGreedy(policies=policies, bandwidth=1 / 8)
+
+
+def test_a_trained_tree_refuses_texts_because_each_batch_would_number_them_anew():
+    log = manul.simulate(manul.Cats(leaves=8, bandwidth=1 / 8), manul.worlds.linear(rounds=100, width=2)).log
+    policy = manul.policies.train_tree(log, leaves=8, bandwidth=1 / 8)
+    with pytest.raises(InputError, match="must be numbers like the first ones, got 'Oslo' in column 'city'"):
+        policy.actions_many({"city": ["Oslo", "Rome"]})

@@ -20,13 +20,9 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions.decision import Within
-from manul.actions.kinds.choice import Choice
 from manul.actions.kinds.knob import NARROWEST, Knob, KnobValue, Option
-from manul.actions.kinds.span import Span
-from manul.actions.kinds.stepped import Stepped
-from manul.errors import InputError, ParameterError
+from manul.errors import InputError, ParameterError, remedy
 from manul.utils.formulas import COMPARISONS, Formula, Instruction, all_of, conjuncts, parse, parse_rule
-from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
 
 MOST_LIMITS = 64
@@ -46,6 +42,7 @@ class Limit(NamedTuple):
     """A limit of one knob: `least`, `most`, `above` and `below` are numbers or formulas, `only` are options of a choice, and
     `where` is the condition under which it applies.
 
+    >>> from manul.actions.kinds.span import Span
     >>> Limit.parse("price >= 20 if template == 'bold'", [("price", Span(10.0, 50.0))])
     Limit(knob='price', least='20', most=None, only=None, where="template == 'bold'", above=None, below=None)
     >>> str(Limit("discount", most="1 - 9 / price"))
@@ -66,7 +63,7 @@ class Limit(NamedTuple):
         rule, where = parse_rule(text, "limit")
         condition = None if where is None else str(where)
         for name, knob in knobs:
-            if isinstance(knob, Choice) and rule.names == (name,):
+            if knob.is_option and rule.names == (name,):
                 return cls(name, only=_allowed(rule, name, knob), where=condition)
         knob_name, bounds = _bounds(text, conjuncts(rule), {name for name, _ in knobs})
         return cls(knob_name, where=condition, **bounds)
@@ -99,7 +96,7 @@ class DeclaredLimits:
     def __init__(self, knobs: Pairs, limits: Iterable[str | Limit | Mapping[str, Any]]) -> None:
         self.knobs = tuple(knobs)
         self._numbers = {name: number for number, (name, _) in enumerate(self.knobs)}
-        self._choices = {name: knob for name, knob in self.knobs if isinstance(knob, Choice)}
+        self._choices = {name: knob for name, knob in self.knobs if knob.is_option}
         self.fields: tuple[str, ...] = ()  # of the context
         given = [limits] if isinstance(limits, str | Limit) else limits
         if isinstance(given, Mapping) or not isinstance(given, Iterable):
@@ -235,7 +232,7 @@ class DeclaredLimits:
                     f"limits of {circle} depend on each other, so none can be set first. Write them as limits of one of them.",
                     "limits",
                 )
-            order.append(min(free, key=lambda number: (not isinstance(self.knobs[number][1], Choice), number)))
+            order.append(min(free, key=lambda number: (not self.knobs[number][1].is_option, number)))
         return order
 
     def _load(self, name: str, is_text: bool) -> Instruction:  # noqa: FBT001 - a callback
@@ -246,17 +243,17 @@ class DeclaredLimits:
         choice = self._choices.get(name)
         if is_text and choice is None:
             raise ParameterError(f"limits compare {name} with a text, but it is not a choice.", "limits")
-        if choice is not None and not is_text and any(isinstance(option, str) for option in choice.options):
+        if choice is not None and not is_text and any(isinstance(option, str) for option in _options(choice)):
             raise ParameterError(f"limits use {name} as a number, but its options are texts. Quote them.", "limits")
         return "option" if is_text else "value", float(self._numbers[name])
 
     def _option(self, name: str, text: str) -> float:
-        choice = self._choices[name]
-        if text not in choice.options:
-            options = [str(option) for option in choice.options]
-            advice = remedy(text, options, f"The options are {', '.join(options)}.")
+        options = _options(self._choices[name])
+        if text not in options:
+            known = [str(option) for option in options]
+            advice = remedy(text, known, f"The options are {', '.join(known)}.")
             raise ParameterError(f"limits have an unknown option {text!r} of {name}. {advice}", "limits")
-        return float(choice.options.index(text))
+        return float(options.index(text))
 
     def _build(self) -> _core.DeclaredLimits:
         def program(formula: Formula | None) -> list[Instruction]:
@@ -309,7 +306,7 @@ class DeclaredLimits:
         given = f" if {' and '.join(values)}" if values else ""
         fields = [each for each in self._mentioned(number) if each not in knobs]
         context = f" with this {' and '.join(fields)}" if fields else ""
-        what = "option" if knob.is_option else "range" if isinstance(knob, Span) else "value"
+        what = "option" if knob.is_option else "value" if knob.is_discrete else "range"
         return f"The limits leave no {what} of {name}{given}{context}."
 
 
@@ -455,12 +452,16 @@ def _cases(where: Formula | None) -> list[Formula | None]:
     return [where]
 
 
-def _allowed(rule: Formula, name: str, choice: Choice[Any]) -> tuple[Option, ...]:
+def _options(choice: Knob) -> list[Option]:
+    return choice.sweep(0)
+
+
+def _allowed(rule: Formula, name: str, choice: Knob) -> tuple[Option, ...]:
     """The options for which a condition on a choice holds."""
     for part in rule:
         if part.operation == "text":
             choice.position(part.constant, name)
-    return tuple(option for option in choice.options if rule.value({name: option}) == 1)
+    return tuple(option for option in _options(choice) if rule.value({name: option}) == 1)
 
 
 def _any_of(name: str, options: Sequence[Option]) -> Formula:
@@ -483,14 +484,10 @@ def _quote(option: Option) -> str:
 
 def _scale(knob: Knob) -> tuple[Any, ...]:
     """How the core turns the positions of a knob into values."""
-    kind, count = knob.core
-    if isinstance(knob, Choice):
-        values = [math.nan if isinstance(option, str) else float(option) for option in knob.options]
-        return kind, count, 0.0, 0.0, 0.0, 0.0, values, []
-    if not isinstance(knob, Span | Stepped) or knob.is_bent:
+    if knob.scale_in_core is None:
         raise ParameterError(f"limits take ranges, steps and options, got {knob!r}, whose scale is bent.", "limits")
-    step = knob.step if isinstance(knob, Stepped) else 0.0
-    return kind, count, knob.low, knob.high, step, _STEP_ROUNDING, [], []
+    low, high, step, options = knob.scale_in_core
+    return *knob.core, low, high, step, _STEP_ROUNDING, options, []
 
 
 def _positions(knob: Any, name: str, limit: Any) -> Within:
@@ -502,8 +499,8 @@ def _positions(knob: Any, name: str, limit: Any) -> Within:
         raise InputError(f"limits of {name} must be (low, high), got {limit!r:.60}.", "limits") from None
     if not low <= high:
         return 1.0, 0.0
-    if isinstance(knob, Span):
-        return (low - knob.low) / knob.volume, (high - knob.low) / knob.volume
+    if not knob.is_discrete:
+        return knob.position(low, name), knob.position(high, name)
     try:
         narrowed: Within = knob.narrow((low, high), name)
     except InputError:

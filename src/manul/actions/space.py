@@ -23,8 +23,7 @@ from manul.actions.kinds.knob import Knob, KnobRange
 from manul.actions.kinds.span import Span
 from manul.actions.kinds.stepped import Stepped
 from manul.actions.limits import DeclaredLimits, Limit
-from manul.errors import InputError, ParameterError
-from manul.utils.suggestions import remedy
+from manul.errors import InputError, ParameterError, remedy
 from manul.utils.validation import Floats
 
 MOST_KNOBS, MOST_COLUMNS = 16, 64

@@ -17,8 +17,9 @@ from manul.agents.player_host import COUNTERS
 from manul.agents.policy_player import PolicyPlayer
 from manul.errors import ParameterError
 from manul.outcomes import Outcome
-from manul.policies import Constant, Linear, Tree, theory
-from manul.policies.native_learner import NativePolicies
+from manul.policies import theory
+from manul.policies.constant import Constant
+from manul.policies.native_policies import Linear, NativePolicies, Tree
 from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth

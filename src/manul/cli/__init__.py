@@ -13,9 +13,8 @@ import click
 import manul
 from manul.cli._options import usage_message
 from manul.cli._wording import error_message
-from manul.errors import ManulError, ParameterError
+from manul.errors import ManulError, ParameterError, remedy
 from manul.utils.registry import import_plugin
-from manul.utils.suggestions import remedy
 
 EPILOG = """\b
 Example:

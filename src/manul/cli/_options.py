@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from manul.errors import remedy
 from manul.utils.registry import Registry
-from manul.utils.suggestions import remedy
 
 MODEL = (".manul",)
 PICTURE = (".png", ".svg", ".pdf")

@@ -13,7 +13,6 @@ from manul.contexts import data_frames
 from manul.contexts.dates import CLOCK, DATE, bad_date
 from manul.contexts.records import is_record, to_fields
 from manul.contexts.schema import Context
-from manul.contexts.table_encoding import Columns
 from manul.errors import FileError, InputError
 from manul.utils.foreign import is_sparse
 
@@ -48,13 +47,13 @@ def row(context: Context) -> Row:
 
 
 def matrix(contexts: Any) -> Row:
-    """Convert many contexts to a matrix, one per row; categorical columns are one-hot encoded.
+    """Convert many contexts to a matrix, one per row; the columns of a table must be numbers.
 
     >>> matrix([[1, 2], [3, 4]]).shape
     (2, 2)
     """
     columns = data_frames.columns(contexts)
-    values = _numbers(contexts, "contexts") if columns is None else _one_hot(columns)
+    values = _numbers(contexts, "contexts") if columns is None else _column_numbers(columns)
     if values.ndim != 2:
         raise InputError(
             f"contexts must be a table with one row per context, got shape {values.shape}. Use reshape(-1, width).",
@@ -70,18 +69,8 @@ def number_rows(contexts: Any) -> Row:
     >>> number_rows({"size": [1, 3], "age": [2, 4]}).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    columns = data_frames.columns(contexts)
-    if columns is None:
-        is_records = isinstance(contexts, list | tuple) and len(contexts) > 0 and is_record(contexts[0])
-        return matrix([row(each) for each in contexts] if is_records else contexts)
-    for name, values in columns.items():
-        wrong = (
-            None if isinstance(values, np.ndarray) else next((each for each in values if isinstance(each, str)), None)
-        )
-        if wrong is not None:
-            rule = "numbers like the first ones"
-            raise InputError(f"contexts must be {rule}, got {wrong!r:.60} in column {name!r}.", "contexts")
-    return matrix(np.column_stack([_numbers(values, "contexts") for values in columns.values()]))
+    is_records = isinstance(contexts, list | tuple) and len(contexts) > 0 and is_record(contexts[0])
+    return matrix([row(each) for each in contexts] if is_records else contexts)
 
 
 def is_named(context: object) -> bool:
@@ -192,8 +181,16 @@ def field_error(what: _core.Fault, field: str, value: str, kinds: Mapping[str, _
     return InputError(sentences[what], "context")
 
 
-def _one_hot(columns: dict[str, data_frames.Values]) -> Row:
-    return Columns.fit(columns, levels=None).rows(columns)
+def _column_numbers(columns: dict[str, data_frames.Values]) -> Row:
+    for name, values in columns.items():
+        wrong = (
+            None if isinstance(values, np.ndarray) else next((each for each in values if isinstance(each, str)), None)
+        )
+        if wrong is not None:
+            rule = "numbers like the first ones"
+            raise InputError(f"contexts must be {rule}, got {wrong!r:.60} in column {name!r}.", "contexts")
+    parts = [_numbers(values, "contexts") for values in columns.values()]
+    return np.column_stack(parts) if parts else np.empty((0, 0), np.float32)
 
 
 def _numbers(values: Any, name: str) -> Row:

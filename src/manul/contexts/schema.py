@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 import numpy as np
 import numpy.typing as npt
 
-from manul.contexts import arrow_values, data_frames, dates
-from manul.contexts.arrow_values import JSON, from_json
+from manul.contexts import data_frames, dates
+from manul.contexts.data_frames import JSON, from_json
 from manul.contexts.records import is_missing, is_record, to_fields
 from manul.errors import InputError
 from manul.utils.foreign import can, is_arrow_column
@@ -322,7 +322,7 @@ def context_columns(contexts: Any) -> dict[str, Any] | None:
 def _decoded(column: Any) -> Any:
     """The column, or a list of values if it has dates or times in the form of JSON."""
     coded = is_arrow_column(column) and any(f"<{key}:" in str(column.type) for key in (dates.DATE, dates.CLOCK))
-    return arrow_values.values(column) if coded else column
+    return data_frames.arrow_values(column) if coded else column
 
 
 def cast_column(column: pa.Array | pa.ChunkedArray, target: Field, name: str) -> Any:
@@ -341,7 +341,7 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: Field, name: str) ->
             return decoded.cast(target.arrow(), safe=False)
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} cannot be stored: {error}.", name) from None
-    return target.to_arrow(arrow_values.values(column), name)
+    return target.to_arrow(data_frames.arrow_values(column), name)
 
 
 def plain(value: Any, name: str = "value") -> Any:
@@ -442,7 +442,7 @@ def _struct_field(given: pa.DataType, name: str) -> Field:
     names = [part.name for part in given]
     if names == [JSON]:
         return Field("any")
-    if names and arrow_values.has_offsets(given):
+    if names and data_frames.has_offsets(given):
         return Field("time", OFFSETS)
     return Field("object", members={part.name: Field.of_arrow(part.type, f"{name}.{part.name}") for part in given})
 

@@ -21,9 +21,9 @@ from manul.contexts import data_frames
 from manul.contexts.dates import DATE, from_json, seconds
 from manul.contexts.records import is_missing
 from manul.contexts.schema import ContextSchema
+from manul.contexts.sparse_features import Features
 from manul.contexts.time_encoding import Time, is_time
-from manul.errors import InputError
-from manul.utils.suggestions import remedy
+from manul.errors import InputError, remedy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,6 +163,15 @@ class Columns:
                 advice = remedy(str(name), sorted(known), "Omit it.")
                 raise InputError(f"context has a field {name!r} that the table did not have. {advice}", "context")
         return flat_table(table)
+
+
+LogColumns = Columns | Features  # of the named contexts of a log
+
+
+def one_hot(contexts: Any) -> Any:
+    """The contexts, of a table as rows of numbers with a column for each text of a categorical column."""
+    columns = data_frames.columns(contexts)
+    return contexts if columns is None else Columns.fit(columns, levels=None).rows(columns)
 
 
 def encode_column(

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from manul.contexts import data_frames
 from manul.contexts.dates import days, from_json
 from manul.contexts.records import is_missing, is_record, to_fields
-from manul.errors import InputError, ParameterError
-from manul.utils.suggestions import remedy
+from manul.errors import InputError, ParameterError, remedy
 
 POINTS, LABELS = 200, 12  # per plot: a smooth line, and as many texts as fit below an axis
 Floats = npt.NDArray[np.float64]

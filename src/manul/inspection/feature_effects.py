@@ -19,7 +19,7 @@ from manul.agents import Mapped, Rollout
 from manul.agents.base import BaseAgent
 from manul.contexts import dates
 from manul.contexts.records import is_missing
-from manul.errors import ParameterError
+from manul.errors import ParameterError, remedy
 from manul.inspection.context_table import ContextTable, context_table, effect_text, value_text
 from manul.inspection.local_effects import (
     Ladder,
@@ -31,7 +31,6 @@ from manul.inspection.local_effects import (
     number_ladder,
 )
 from manul.utils.html_cards import text_block
-from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
 
 if TYPE_CHECKING:

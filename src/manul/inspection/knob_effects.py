@@ -11,9 +11,8 @@ import numpy as np
 from manul.actions.kinds.knob import Knob, KnobValue, Number
 from manul.agents.auto_knobs import AutoKnobs
 from manul.contexts.schema import Context
-from manul.errors import ParameterError
+from manul.errors import ParameterError, remedy
 from manul.outcomes import LOSSES, Outcome
-from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
 
 if TYPE_CHECKING:

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.contexts import exact_sums
 from manul.contexts.sparse_features import Features
-from manul.contexts.table_encoding import LEVELS, MISSING, Columns, Number, Text, flat_table
+from manul.contexts.table_encoding import LEVELS, MISSING, Columns, LogColumns, Number, Text, flat_table
 from manul.contexts.time_encoding import ISO, Time, has_clock, is_time, parts
 from manul.errors import InputError
 from manul.logs.log import Log
+from manul.utils.validation import Floats
 
-LogColumns = Columns | Features
 BLOCK = 65_536  # rows after which the texts of a column are thinned out
 MOST_TEXTS = 100_000  # distinct texts of a column that are counted, to bound the memory
+_UNIT = 1126  # sums are whole multiples of 2**-_UNIT, of which every float is one
+_LOW = 27  # bits of the lower part of a float's 53 bits; sums of 2**26 such parts are exact in floats
+_ROWS = 2**26
 
 
 def fit_columns(log: Log | Iterable[Log]) -> LogColumns | None:
@@ -83,12 +85,12 @@ class _Column:
             self.dates += len(known)
             self.has_clock |= has_clock(known)
             columns = np.array([parts(value) for value in known]).T
-            self.parts = [exact_sums.add(total, column) for total, column in zip(self.parts, columns, strict=True)]
+            self.parts = [add_exactly(total, column) for total, column in zip(self.parts, columns, strict=True)]
         elif any(isinstance(value, str) for value in known):
             self.texts.update(map(str, known))
             self.text_rows += len(known)
         else:
-            self.total = exact_sums.add(self.total, np.array(known, np.float64))
+            self.total = add_exactly(self.total, np.array(known, np.float64))
             self.numbers += len(known)
         if bool(self.numbers) + bool(self.text_rows) + bool(self.dates) > 1:
             kinds = {"numbers": self.numbers, "text": self.text_rows, "dates": self.dates}
@@ -104,9 +106,36 @@ class _Column:
     def fitted(self, rows: int) -> Number | Text | Time:
         """The column, given the number of rows of the log."""
         if self.dates:
-            means = [exact_sums.mean(total, self.dates) for total in self.parts]
+            means = [exact_mean(total, self.dates) for total in self.parts]
             return Time(self.name, ISO, tuple(means if self.has_clock else means[:3]), self.dates < rows)
         if not self.text_rows:
-            return Number(self.name, exact_sums.mean(self.total, self.numbers), self.numbers < rows)
+            return Number(self.name, exact_mean(self.total, self.numbers), self.numbers < rows)
         missing = Counter({MISSING: rows - self.text_rows} if self.text_rows < rows else {})
         return Text.from_counts(self.name, self.texts + missing, LEVELS)
+
+
+def add_exactly(total: int, values: Floats) -> int:
+    """A sum in multiples of the unit, with finite values added without rounding: their order and batches do not matter.
+
+    >>> exact_mean(add_exactly(add_exactly(0, np.array([1e100, 1.0])), np.array([-1e100])), 3)
+    0.3333333333333333
+    """
+    for first in range(0, len(values), _ROWS):
+        fractions, exponents = np.frexp(values[first : first + _ROWS])
+        whole = np.ldexp(fractions, 53).astype(np.int64)
+        base = int(exponents.min()) if len(exponents) else 0
+        bins = exponents - base
+        high = np.bincount(bins, weights=(whole >> _LOW).astype(np.float64))
+        low = np.bincount(bins, weights=(whole & (2**_LOW - 1)).astype(np.float64))
+        for place in np.flatnonzero((high != 0) | (low != 0)).tolist():
+            total += ((int(high[place]) << _LOW) + int(low[place])) << (place + base - 53 + _UNIT)
+    return total
+
+
+def exact_mean(total: int, count: int) -> float:
+    """The mean of a sum, rounded once; 0 if there are no values.
+
+    >>> exact_mean(add_exactly(0, np.array([0.1, 0.2, 0.3])), 3)
+    0.2
+    """
+    return total / (count << _UNIT) if count else 0.0

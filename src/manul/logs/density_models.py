@@ -68,12 +68,7 @@ def register_density_model(name: str) -> Callable[[_Function], _Function]:
     array([0.25, 0.25, 0.25, 0.25])
     >>> DENSITY_MODELS.remove("uniform")
     """
-
-    def register(function: _Function) -> _Function:
-        DENSITY_MODELS.add(name, function, module=function.__module__)
-        return function
-
-    return register
+    return DENSITY_MODELS.decorator(name)
 
 
 def estimate_densities(log: Log, *, actions: Within | None = None, model: str = DEFAULT, seed: int = 0) -> Log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
@@ -14,18 +15,19 @@ import numpy.typing as npt
 from manul.actions.decision import Within
 from manul.actions.kinds.knob import Knob
 from manul.actions.space import ActionSpace
-from manul.contexts import arrow_values
+from manul.contexts import data_frames
 from manul.contexts.schema import ContextSchema
 from manul.contexts.sparse_features import SparseFeatures
-from manul.errors import InputError, ParameterError, require_package
+from manul.errors import FileError, InputError, ParameterError, require_package
 from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
-from manul.logs.formats import arrays, arrow_tables, frame_tables, knob_checks, knob_columns, output_file, row_checks
+from manul.logs.formats import arrays, arrow_tables, frame_tables, row_checks
 from manul.logs.formats import log_schema as columns
-from manul.logs.formats.file_errors import Problems
 from manul.logs.formats.log_schema import Metadata
+from manul.logs.formats.readers import Piece, Problems
 from manul.outcomes import Outcome, reject_text
 from manul.utils import html_cards
+from manul.utils.atomic_files import partial_path, put_in_place, write_error
 from manul.utils.validation import Floats, check_choice, check_number, check_range, check_seed, check_whole_number
 
 if TYPE_CHECKING:
@@ -124,7 +126,7 @@ class Source(Protocol):
 
     path: Path
 
-    def read(self, problems: Problems, size: int) -> Iterator[formats.Piece]:
+    def read(self, problems: Problems, size: int) -> Iterator[Piece]:
         """Read the rows in pieces."""
 
 
@@ -441,9 +443,9 @@ class Log:
     def actions(self) -> Any:
         """The chosen actions; columns by knob if there are several."""
         if self.knobs is None:
-            return self._view("actions", lambda: row_checks.numbers(self.table, "action"))
-        columns = self._view("actions", lambda: self._knob_columns("action"))
-        return None if columns is None else self.knobs.unwrap(columns)
+            return self._view("actions", lambda: columns.numbers(self.table, "action"))
+        by_knob = self._view("actions", lambda: self._knob_columns("action"))
+        return None if by_knob is None else self.knobs.unwrap(by_knob)
 
     @property
     def densities_by_knob(self) -> dict[str, Floats] | None:
@@ -458,21 +460,21 @@ class Log:
     def _withins(self) -> Sequence[Mapping[str, Any] | None] | None:
         if self.knobs is None or "within" not in self.table.column_names:
             return None
-        return [knob_checks.parse_within(text, self.knobs) for text in self.table["within"].to_pylist()]
+        return [columns.parse_within(text, self.knobs) for text in self.table["within"].to_pylist()]
 
     def _knob_columns(self, name: str) -> dict[str, Any] | None:
         present = self.knobs is not None and name in self.table.column_names
-        return knob_columns.columns_of(self.table, name, self.knobs) if present else None  # type: ignore[arg-type]
+        return columns.columns_of(self.table, name, self.knobs) if present else None  # type: ignore[arg-type]
 
     @property
     def densities(self) -> Floats:
         """The density of each action when it was drawn."""
-        return self._view("densities", lambda: row_checks.numbers(self.table, "density"))
+        return self._view("densities", lambda: columns.numbers(self.table, "density"))
 
     @property
     def losses(self) -> Floats:
         """The loss of each action."""
-        return self._view("losses", lambda: row_checks.numbers(self.table, "loss"))
+        return self._view("losses", lambda: columns.numbers(self.table, "loss"))
 
     @property
     def rewards(self) -> Floats | None:
@@ -482,35 +484,42 @@ class Log:
     @property
     def lows(self) -> Floats | None:
         """The lower ends of the ranges of rounds, or None."""
-        return self._view("lows", lambda: arrays.optional(self.table, "low"))
+        return self._optional("lows")
 
     @property
     def highs(self) -> Floats | None:
         """The upper ends of the ranges of rounds, or None."""
-        return self._view("highs", lambda: arrays.optional(self.table, "high"))
+        return self._optional("highs")
 
     @property
     def floors(self) -> Floats | None:
         """The smallest density that the logged policy gave any action of each round, or None; NaN if unknown."""
-        return self._view("floors", lambda: arrays.optional(self.table, "floor"))
+        return self._optional("floors")
 
     @property
     def times(self) -> Floats | None:
         """The time of each decision, in seconds since 1970; NaN if missing."""
-        return self._view("times", lambda: arrays.optional(self.table, "time"))
+        return self._optional("times")
 
     @property
     def ids(self) -> Sequence[str | None] | None:
         """The id of each decision."""
-        return self._view("ids", lambda: self._texts("id"))
+        return self._texts("ids")
 
     @property
     def arms(self) -> Sequence[str | None] | None:
         """The arm of a rollout that made each decision, "learner" or "baseline", or None."""
-        return self._view("arms", lambda: self._texts(columns.ARM))
+        return self._texts("arms")
 
-    def _texts(self, name: str) -> list[str | None] | None:
-        return self.table[name].to_pylist() if name in self.table.column_names else None
+    def _optional(self, view: str) -> Floats | None:
+        name = arrays.VIEWS[view]
+        present = name in self.table.column_names
+        return self._view(view, lambda: columns.numbers(self.table, name) if present else None)
+
+    def _texts(self, view: str) -> list[str | None] | None:
+        name = arrays.TEXTS[view]
+        present = name in self.table.column_names
+        return self._view(view, lambda: self.table[name].to_pylist() if present else None)
 
     def _view(self, name: str, compute: Callable[[], _View]) -> _View:
         if name not in self._views:
@@ -526,7 +535,7 @@ class Log:
         layout = columns.context_layout(self.table.schema)
         if layout == "columns":
             named = {columns.field_name(name): self.table[name] for name in columns.user_columns(self.table.schema)}
-            values = map(arrow_values.values, named.values())
+            values = map(data_frames.arrow_values, named.values())
             yield from (dict(zip(named, row, strict=True)) for row in zip(*values, strict=True))
         elif layout == "dense":
             for row in self.contexts.tolist():
@@ -628,7 +637,7 @@ class Batches:
 
     def __iter__(self) -> Iterator[Log]:
         pieces = self._source.read(self._problems, self._size)
-        for table, skipped in formats.good_rows(pieces, self._problems, self._declare):
+        for table, skipped in _good_rows(pieces, self._problems, self._declare):
             yield Log._of_own_table(table, Metadata.from_arrow(table.schema.metadata), skipped)
 
     @property
@@ -665,7 +674,11 @@ class LogWriter:
         knobs: AnyKnobs = None,
         like: Declares | ContextSchema | None = None,
     ) -> None:
-        self._file = output_file.TableWriter(Path(path))
+        self._path, self._format = Path(path), formats.format_of(Path(path), writing=True)
+        self._partial = partial_path(self._path)
+        self._file: formats.Writer | None = None
+        self._schema: pa.Schema | None = None
+        self._written = 0
         self._existing = Log.batches(path, knobs=knobs, like=like) if append and Path(path).exists() else ()
 
     def __enter__(self) -> LogWriter:
@@ -673,19 +686,48 @@ class LogWriter:
             for batch in self._existing:
                 self.write(batch)
         except BaseException:
-            self._file.abandon()
+            self._abandon()
             raise
         return self
 
     def write(self, log: Log) -> None:
-        """Add the rows of a `log`, which must have the columns of the first one."""
-        self._file.write(log.table)
+        """Add the rows of a `log`, which must have the columns of the first one, after checking that they can be read back."""
+        table = log.table
+        rows = np.arange(self._written + 1, self._written + len(table) + 1)
+        row_checks.valid_rows(table, rows, Metadata.from_arrow(table.schema.metadata), Problems(self._path))
+        try:
+            if self._file is None or self._schema is None:
+                self._file, self._schema = self._format.writer(self._partial, table.schema), table.schema
+            table = _with_types_of(self._schema, table)
+            columns.require_same(self._schema, table.schema)
+            self._file.write(table.replace_schema_metadata(self._schema.metadata))
+        except OSError as error:
+            raise write_error(self._path, error) from error
+        self._written += len(table)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         if kind is None:
-            self._file.close()
+            self._close()
         else:
-            self._file.abandon()
+            self._abandon()
+
+    def _close(self) -> None:
+        if self._file is None or not self._written:
+            self._abandon()
+            raise FileError(f"{self._path} must have at least one valid row, got none.")
+        try:
+            self._file.close()
+            put_in_place(self._partial, self._path)
+        except OSError as error:
+            self._abandon()
+            raise write_error(self._path, error) from error
+
+    def _abandon(self) -> None:
+        """Delete the partial file; an existing file at the path stays."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        self._partial.unlink(missing_ok=True)
 
 
 def _with_common_names(logs: Sequence[Log]) -> Sequence[Log]:
@@ -750,7 +792,7 @@ def _knob_views(knobs: ActionSpace | None, views: Mapping[str, Any]) -> dict[str
     densities, withins = views["densities_by_knob"], views["within"]
     actions = views["actions"] if knobs.is_named else knobs.wrap(views["actions"], "actions")
     return {
-        "actions": knob_checks.check_actions(actions, knobs),
+        "actions": row_checks.check_actions(actions, knobs),
         "densities_by_knob": None if densities is None else _densities(densities, knobs),
         "within": None if withins is None else _withins(withins, knobs),
     }
@@ -778,5 +820,36 @@ def _densities(densities: Any, knobs: ActionSpace) -> dict[str, Any]:
 def _withins(withins: Sequence[Any], knobs: ActionSpace) -> list[dict[str, Any] | None] | None:
     if isinstance(withins, Mapping):
         raise InputError("within must have one mapping per row, got a single one.", "within")
-    checked = [knob_checks.normal_within(within, knobs) for within in withins]
+    checked = [columns.normal_within(within, knobs) for within in withins]
     return checked if any(within is not None for within in checked) else None
+
+
+def _good_rows(
+    pieces: Iterator[Piece], problems: Problems, declare: Callable[[Metadata], Metadata]
+) -> Iterator[tuple[pa.Table, int]]:
+    """Yield tables of valid rows with the number of rows skipped before each; raises FileError if no row is valid."""
+    problems.skipped, count, before = 0, 0, 0
+    for piece in pieces:
+        metadata = declare(Metadata.from_arrow(piece.table.schema.metadata, problems.path))
+        table = row_checks.valid_rows(piece.table, piece.rows, metadata, problems)
+        count += len(table)
+        if len(table):
+            yield table.replace_schema_metadata(metadata.to_arrow()), problems.skipped - before
+            before = problems.skipped
+    if not count:
+        skipped = f"{problems.skipped} skipped. Read it without skipping to see the first error"
+        raise FileError(
+            f"{problems.path} has no valid rows ({skipped})." if problems.skipped else f"{problems.path} has no rows."
+        )
+
+
+def _with_types_of(first: pa.Schema, table: pa.Table) -> pa.Table:
+    """A table with the types of the first one, such as one in which a field has only missing values."""
+    if not columns.user_columns(first) or {*first.names} != {*table.column_names} or first.equals(table.schema):
+        return table
+    known, added = columns.context_schema(first), columns.context_schema(table.schema)
+    for name, field in known.merge(added).fields.items():
+        if field != known.fields[name]:
+            kinds = f"{known.fields[name].arrow()} in the first batch and {added.fields[name].arrow()} in a later one"
+            raise FileError(f"the type of the field {name!r} is {kinds}. Join the batches with Log.concat first.", name)
+    return arrays.with_types(table, known)

@@ -16,8 +16,8 @@ from manul.actions.limits import Left, what_is_left
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import MOST_MEMBERS
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
+from manul.contexts.table_encoding import LogColumns
 from manul.errors import InputError
-from manul.logs.column_fitting import LogColumns
 from manul.logs.log import Fields, Log
 from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import USABLE, Floats, are_within, reject, usable_densities

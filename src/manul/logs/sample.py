@@ -13,8 +13,9 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.actions.space import ActionSpace
+from manul.contexts.table_encoding import LogColumns
 from manul.errors import InputError, ParameterError
-from manul.logs.column_fitting import LogColumns, fit_columns
+from manul.logs.column_fitting import fit_columns
 from manul.logs.log import BATCH, Batches, Declares, Log
 from manul.logs.rows import NUMBER, UNIT, Rows, encode_contexts, join_rows
 from manul.outcomes import LOSSES, AnyRange, Outcome

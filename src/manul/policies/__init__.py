@@ -39,10 +39,9 @@ from manul.actions.distribution import Atoms
 from manul.policies.classifier_tree import TreePolicy
 from manul.policies.constant import Constant
 from manul.policies.finite import Finite
-from manul.policies.linear import Linear
+from manul.policies.native_policies import Linear, Tree
 from manul.policies.policy import Agent, Policy
 from manul.policies.policy_class import Learner, PolicyClass, saveable
-from manul.policies.tree import Tree
 from manul.policies.tree_training import train_tree
 
 __all__ = [

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from manul.errors import FileError, ParameterError
-from manul.utils.suggestions import missing_file, remedy
+from manul.errors import FileError, ParameterError, missing_file, remedy
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0.1)]

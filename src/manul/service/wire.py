@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 from msgspec.structs import asdict
 
 from manul.actions import schedules
-from manul.actions.kinds import KINDS, SCALARS, arguments
+from manul.actions.kinds.knob import KINDS, SCALARS, arguments
 from manul.actions.schedules import SCHEDULES
 from manul.outcomes import Combination
 

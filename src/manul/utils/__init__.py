@@ -1,1 +1,1 @@
-"""Utilities that all packages share: validation, files, suggestions for misspelt names, plots."""
+"""Utilities that all packages share: validation, files, plots."""

@@ -19,11 +19,10 @@ from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from manul.errors import FileError, ManulError
+from manul.errors import FileError, ManulError, missing_file
 from manul.utils.atomic_files import write_whole
 from manul.utils.registry import Registry
 from manul.utils.row_sketch import RowSketch
-from manul.utils.suggestions import missing_file
 
 FORMAT = 1
 Arrays = dict[str, npt.NDArray[Any]]

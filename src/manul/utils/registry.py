@@ -17,13 +17,13 @@ from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from manul.errors import ManulError, MissingDependency, ParameterError
-from manul.utils.suggestions import remedy
+from manul.errors import ManulError, MissingDependency, ParameterError, remedy
 
 GROUP, VARIABLE = "manul.plugins", "MANUL_PLUGINS"
 Entry = TypeVar("Entry")
+Registered = TypeVar("Registered", bound=Callable[..., Any])
 
 
 class Registry(Generic[Entry]):
@@ -53,6 +53,17 @@ class Registry(Generic[Entry]):
         if name in self._entries:
             raise ParameterError(f"{self._family} {name!r} is already registered; choose another name", field="name")
         self._entries[name] = entry
+
+    def decorator(
+        self, name: str, entry: Callable[[Any], Entry] = lambda made: made
+    ) -> Callable[[Registered], Registered]:
+        """A decorator that registers a class or function, or the `entry` made of it, under a new name."""
+
+        def register(made: Registered) -> Registered:
+            self.add(name, entry(made), module=made.__module__)
+            return made
+
+        return register
 
     def remove(self, name: str) -> None:
         del self._entries[name]

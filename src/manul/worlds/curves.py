@@ -8,6 +8,7 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.decision import Within
 from manul.contexts import conversion
+from manul.contexts.table_encoding import one_hot
 from manul.errors import InputError
 from manul.utils.validation import Floats, check_finite, check_range
 from manul.worlds import optimum as known
@@ -35,7 +36,7 @@ class Curves:
         lows: npt.ArrayLike | None = None,
         highs: npt.ArrayLike | None = None,
     ) -> None:
-        self.contexts = conversion.matrix(contexts)
+        self.contexts = conversion.matrix(one_hot(contexts))
         self.positions, self.values = _floats(positions), _floats(values)
         self.expected = self.values if expected is None else _floats(expected)
         for name, array in {"positions": self.positions, "values": self.values, "expected": self.expected}.items():

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.agents import Auto, Cats
+from manul.agents.auto import Auto
 from manul.agents.base import BaseAgent
+from manul.agents.cats import Cats
 from manul.utils.atomic_files import writable_folder
 from manul.utils.validation import Floats, check_seed, check_whole_number
-from manul.worlds import Regression
+from manul.worlds.regression import Regression
 from manul.worlds.simulation import Run, simulate_many
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.decision import Within
 from manul.contexts import conversion
+from manul.contexts.table_encoding import one_hot
 from manul.errors import InputError
 from manul.utils.validation import Floats, check_choice, check_finite, check_shape
 from manul.worlds.world import Table
@@ -26,7 +27,7 @@ class Regression:
     """
 
     def __init__(self, contexts: npt.ArrayLike, targets: npt.ArrayLike, loss: LossName = "absolute") -> None:
-        self.contexts = conversion.matrix(contexts)
+        self.contexts = conversion.matrix(one_hot(contexts))
         self.targets: Floats = np.ascontiguousarray(targets, dtype=np.float64)
         check_shape("targets", self.targets, len(self.contexts))
         check_finite("targets", self.targets)

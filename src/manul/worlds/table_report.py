@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from manul.agents import Mapped
+from manul.agents.mapped import Mapped
 from manul.logs.exploration_cost import ExplorationCost
 from manul.logs.log import Log
 from manul.utils.validation import Floats

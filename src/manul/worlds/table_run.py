@@ -17,16 +17,15 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
-from manul.agents import Mapped
 from manul.agents.agent_registry import AGENTS
+from manul.agents.mapped import Mapped
 from manul.contexts import conversion
-from manul.contexts.table_encoding import Columns
+from manul.contexts.table_encoding import Columns, one_hot
 from manul.errors import ParameterError
 from manul.logs.formats.log_schema import Metadata, reserved_names
 from manul.logs.log import Log
 from manul.utils.validation import Floats, check_choice, check_range, check_seed
-from manul.worlds import Regression
-from manul.worlds.regression import LossName
+from manul.worlds.regression import LossName, Regression
 from manul.worlds.several import Several
 from manul.worlds.simulation import Run, simulate
 from manul.worlds.table_report import TableRun
@@ -156,7 +155,7 @@ class TargetTable:
             return self._losses(chosen, self.targets[numbers], loss)
 
         best = dict(zip(self.actions, self.targets.T, strict=True))
-        contexts, none = conversion.matrix(self._contexts), np.zeros(len(self))
+        contexts, none = conversion.matrix(one_hot(self._contexts)), np.zeros(len(self))
         return Several(contexts=contexts, actions=self.actions, expected=expected, best=best, noise=none)
 
     def constant_losses(self, loss: LossName) -> Floats:

@@ -8,7 +8,7 @@ import pytest
 
 from manul.errors import FileError, ParameterError
 from manul.paper import datasets
-from manul.paper.datasets import cache
+from manul.paper.datasets import catalogue
 
 CPU = "@relation cpu\n@attribute lread real\n@attribute usr real\n@data\n1,10\n2,20\n3,30\n"
 
@@ -86,7 +86,7 @@ def test_a_full_disk_while_downloading_leaves_nothing_behind(home, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache.shutil, "copyfileobj", full)
+    monkeypatch.setattr(catalogue.shutil, "copyfileobj", full)
     with pytest.raises(FileError, match=": No space left on device"):
         datasets.load("cpu_act")
     assert list(home.iterdir()) == []

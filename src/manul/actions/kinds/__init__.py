@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from inspect import formatannotation
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from manul.actions.kinds.knob import Knob
+from manul.actions.kinds.knob import KINDS, SCALARS, Knob, arguments
 from manul.errors import ParameterError
-from manul.utils.registry import Registry
-
-KINDS = Registry[type[Knob[Any]]]("knob", "manul.actions.kinds", suggestion="span")
-SCALARS = ("float", "int", "str")  # the types of arguments that are no lists
-_Kind = TypeVar("_Kind", bound=type[Knob[Any]])
-
-
-def register_knob(name: str) -> Callable[[_Kind], _Kind]:
-    """Register a kind of knob under a `name`: a subclass of `Knob` whose `describe()` are its keyword arguments.
-
-    In files, logs and requests a knob is a JSON object with these arguments, by whose names its kind is known.
-    """
-
-    def register(kind: _Kind) -> _Kind:
-        KINDS.add(name, kind, module=kind.__module__)
-        return kind
-
-    return register
+from manul.utils.validation import check_range
 
 
 def knob_from_description(name: str, description: Any) -> Knob[Any]:
@@ -66,12 +48,6 @@ def is_knob(description: Mapping[str, Any]) -> bool:
     )
 
 
-def arguments(kind: type[Knob[Any]]) -> dict[str, str]:
-    """The arguments of a kind in JSON, with their types as texts, which those of a plug-in need not be."""
-    hints = {key: kind.__init__.__annotations__[key] for key in [*kind.keys()]}
-    return {key: hint if isinstance(hint, str) else formatannotation(hint) for key, hint in hints.items()}
-
-
 def _listed(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
@@ -92,6 +68,5 @@ def check_knob(name: str, knob: Any) -> Knob[Any]:
 
 def _span(name: str, ends: Any) -> Knob[Any]:
     from manul.actions.kinds.span import Span
-    from manul.utils.validation import check_range
 
     return Span(*check_range(name, ends))

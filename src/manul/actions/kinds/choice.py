@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +14,7 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions.distribution import Options
-from manul.actions.kinds import register_knob
-from manul.actions.kinds.knob import CELLS, Knob, KnobRange, Levels, Option
+from manul.actions.kinds.knob import CELLS, Knob, KnobRange, Levels, Option, register_knob
 from manul.errors import InputError, ParameterError
 from manul.utils.validation import Flags, Floats
 
@@ -57,6 +57,10 @@ class Choice(Knob[O], Generic[O]):
     @property
     def core(self) -> tuple[_core.KnobKind, int]:
         return _core.KnobKind.choice, len(self.options)
+
+    @property
+    def scale_in_core(self) -> tuple[float, float, float, list[float]]:
+        return 0.0, 0.0, 0.0, [math.nan if isinstance(option, str) else float(option) for option in self.options]
 
     @property
     def volume(self) -> float:

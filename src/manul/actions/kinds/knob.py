@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import formatannotation
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution, Options, Scaled
 from manul.errors import InputError
+from manul.utils.registry import Registry
 from manul.utils.validation import Flags, Floats
 
 if TYPE_CHECKING:
@@ -50,6 +52,11 @@ class Knob(ABC, Generic[Value]):
     @abstractmethod
     def core(self) -> tuple[_core.KnobKind, int]:
         """How the core draws it, and the number of steps or options."""
+
+    @property
+    def scale_in_core(self) -> tuple[float, float, float, list[float]] | None:
+        """How the core turns positions into values, for limits: low, high and step, or the options as numbers; None if it cannot."""
+        return None
 
     @property
     @abstractmethod
@@ -317,3 +324,22 @@ def as_pair(within: Any, name: str) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise InputError(f"within of {name} must be (low, high), got {within!r}.", "within") from None
     return as_number(low, name), as_number(high, name)
+
+
+KINDS = Registry[type[Knob[Any]]]("knob", "manul.actions.kinds", suggestion="span")
+SCALARS = ("float", "int", "str")  # the types of arguments that are no lists
+_Kind = TypeVar("_Kind", bound=type[Knob[Any]])
+
+
+def register_knob(name: str) -> Callable[[_Kind], _Kind]:
+    """Register a kind of knob under a `name`: a subclass of `Knob` whose `describe()` are its keyword arguments.
+
+    In files, logs and requests a knob is a JSON object with these arguments, by whose names its kind is known.
+    """
+    return KINDS.decorator(name)
+
+
+def arguments(kind: type[Knob[Any]]) -> dict[str, str]:
+    """The arguments of a kind in JSON, with their types as texts, which those of a plug-in need not be."""
+    hints = {key: kind.__init__.__annotations__[key] for key in [*kind.keys()]}
+    return {key: hint if isinstance(hint, str) else formatannotation(hint) for key, hint in hints.items()}

@@ -10,8 +10,17 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions.distribution import Distribution, Scaled
-from manul.actions.kinds import register_knob
-from manul.actions.kinds.knob import NARROWEST, SPREAD, KnobRange, Levels, Number, as_number, as_pair, mix_levels
+from manul.actions.kinds.knob import (
+    NARROWEST,
+    SPREAD,
+    KnobRange,
+    Levels,
+    Number,
+    as_number,
+    as_pair,
+    mix_levels,
+    register_knob,
+)
 from manul.errors import InputError
 from manul.utils.validation import Flags, Floats, are_within, check_range
 
@@ -37,6 +46,10 @@ class Span(Number):
     @property
     def core(self) -> tuple[_core.KnobKind, int]:
         return _core.KnobKind.number, 0
+
+    @property
+    def scale_in_core(self) -> tuple[float, float, float, list[float]] | None:
+        return None if self.is_bent else (self.low, self.high, 0.0, [])
 
     @property
     def volume(self) -> float:

@@ -12,8 +12,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.distribution import Atoms
-from manul.actions.kinds import register_knob
-from manul.actions.kinds.knob import CELLS, KnobRange, Levels, Number, as_number, as_pair, mix_levels
+from manul.actions.kinds.knob import CELLS, KnobRange, Levels, Number, as_number, as_pair, mix_levels, register_knob
 from manul.errors import InputError, ParameterError
 from manul.utils.validation import Floats, check_number, check_range
 
@@ -67,6 +66,10 @@ class Stepped(Number):
     @property
     def core(self) -> tuple[_core.KnobKind, int]:
         return _core.KnobKind.steps, self.count
+
+    @property
+    def scale_in_core(self) -> tuple[float, float, float, list[float]]:
+        return self.low, self.high, self.step, []
 
     @property
     def volume(self) -> float:

@@ -6,27 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from manul.errors import FileError, ParameterError
-from manul.logs.formats.file_errors import Problems
-from manul.logs.formats.log_schema import Metadata
-from manul.logs.formats.row_checks import valid_rows
+from manul.errors import ParameterError
+from manul.logs.formats.readers import Piece, Problems
 from manul.utils.registry import Registry
 from manul.utils.validation import check_choice
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class Piece(NamedTuple):
-    """A batch of rows of a file, with their row numbers."""
-
-    table: pa.Table
-    rows: npt.NDArray[np.int64]
 
 
 class Writer(Protocol):
@@ -118,22 +106,3 @@ class FileSource:
 
     def read(self, problems: Problems, size: int) -> Iterator[Piece]:
         return self._format.read(problems, size)
-
-
-def good_rows(
-    pieces: Iterator[Piece], problems: Problems, declare: Callable[[Metadata], Metadata]
-) -> Iterator[tuple[pa.Table, int]]:
-    """Yield tables of valid rows with the number of rows skipped before each; raises FileError if no row is valid."""
-    problems.skipped, count, before = 0, 0, 0
-    for piece in pieces:
-        metadata = declare(Metadata.from_arrow(piece.table.schema.metadata, problems.path))
-        table = valid_rows(piece.table, piece.rows, metadata, problems)
-        count += len(table)
-        if len(table):
-            yield table.replace_schema_metadata(metadata.to_arrow()), problems.skipped - before
-            before = problems.skipped
-    if not count:
-        skipped = f"{problems.skipped} skipped. Read it without skipping to see the first error"
-        raise FileError(
-            f"{problems.path} has no valid rows ({skipped})." if problems.skipped else f"{problems.path} has no rows."
-        )

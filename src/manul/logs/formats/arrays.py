@@ -14,9 +14,7 @@ from manul.contexts import data_frames
 from manul.contexts.schema import ContextSchema, Field, cast_column
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError
-from manul.logs.formats import knob_checks, knob_columns, row_checks
 from manul.logs.formats import log_schema as columns
-from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.log_schema import Metadata
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
     if metadata.knobs is not None:
         data |= _knob_data(views, metadata.knobs)
     data |= {column: pa.array(views[view], pa.string()) for view, column in TEXTS.items() if column in optional}
-    data["context"] = dense_column(contexts)
+    data["context"] = columns.dense_column(contexts)
     return pa.table(data, schema=schema)
 
 
@@ -72,11 +70,11 @@ def named_table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
 def _knob_data(views: Mapping[str, Any], knobs: ActionSpace) -> dict[str, Any]:
     import pyarrow as pa
 
-    data = {"action": knob_columns.to_arrow("action", views["actions"], knobs)}
+    data = {"action": columns.knob_array("action", views["actions"], knobs)}
     if views.get("densities_by_knob") is not None:
-        data["density_by_knob"] = knob_columns.to_arrow("density_by_knob", views["densities_by_knob"], knobs)
+        data["density_by_knob"] = columns.knob_array("density_by_knob", views["densities_by_knob"], knobs)
     if views.get("within") is not None:
-        data["within"] = pa.array([knob_checks.within_text(each) for each in views["within"]], pa.string())
+        data["within"] = pa.array([columns.within_text(each) for each in views["within"]], pa.string())
     return data
 
 
@@ -84,13 +82,13 @@ def matrix(table: pa.Table, metadata: Metadata) -> Contexts:
     layout = columns.context_layout(table.schema)
     if layout == "columns":
         return _column_matrix(table)
-    context = row_checks.single_array(table, "context")
+    context = columns.single_array(table, "context")
     if layout == "dense":
         flat = np.asarray(context.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
         return flat.reshape(len(table), context.type.list_size)
     names: tuple[Any, ...] = metadata.names or tuple(range(metadata.width or 0))
     columns_of_names = {name: column for column, name in enumerate(sorted(names))}
-    return sparse_features(table, names).matrix(columns_of_names)
+    return columns.sparse_features(table, names).matrix(columns_of_names)
 
 
 def _column_matrix(table: pa.Table) -> Contexts:
@@ -102,7 +100,7 @@ def _column_matrix(table: pa.Table) -> Contexts:
             raise InputError(f"{rule}. Use fields or context_rows().", "contexts")
     matrix = np.empty((len(table), len(names)), dtype=np.float32)
     for index, name in enumerate(names):
-        matrix[:, index] = row_checks.numbers(table, name)
+        matrix[:, index] = columns.numbers(table, name)
     return matrix
 
 
@@ -128,7 +126,7 @@ def features(table: pa.Table, metadata: Metadata) -> SparseFeatures | None:
     """The features of sparse contexts by name; None if contexts are stored otherwise or have no names."""
     if columns.context_layout(table.schema) != "sparse" or metadata.names is None:
         return None
-    return sparse_features(table, metadata.names)
+    return columns.sparse_features(table, metadata.names)
 
 
 def with_names(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
@@ -137,7 +135,7 @@ def with_names(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
 
     metadata = Metadata.from_arrow(table.schema.metadata)
     assert metadata.names is not None
-    features, places = sparse_features(table, metadata.names), {name: place for place, name in enumerate(names)}
+    features, places = columns.sparse_features(table, metadata.names), {name: place for place, name in enumerate(names)}
     moved = np.array([places[name] for name in metadata.names], dtype=np.int32)[features.places]
     starts = pa.array(features.starts, pa.int32())
     lists = [pa.ListArray.from_arrays(starts, pa.array(flat)) for flat in (moved, features.values.astype(np.float32))]
@@ -154,15 +152,3 @@ def with_types(table: pa.Table, schema: ContextSchema) -> pa.Table:
             field = schema.fields[columns.field_name(name)]
             table = table.set_column(place, name, cast_column(table.column(name), field, name))
     return table
-
-
-def sparse_features(table: pa.Table, names: tuple[Any, ...]) -> SparseFeatures:
-    context = row_checks.single_array(table, "context")
-    lists = context.field("index")
-    starts = np.concatenate([[0], np.cumsum(np.asarray(lists.value_lengths(), dtype=np.int64))])
-    places = np.asarray(lists.flatten(), dtype=np.int64)
-    return SparseFeatures(names, starts, places, np.asarray(context.field("value").flatten(), dtype=np.float64))
-
-
-def optional(table: pa.Table, name: str) -> npt.NDArray[np.float64] | None:
-    return row_checks.numbers(table, name) if name in table.column_names else None

@@ -8,30 +8,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manul.actions.space import ActionSpace
-from manul.contexts import arrow_values
+from manul.contexts import data_frames
 from manul.contexts.dates import CLOCK, DATE
 from manul.contexts.schema import ContextSchema, Field, cast_column
 from manul.errors import FileError, InputError
-from manul.logs.formats import Piece, knob_columns
-from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file, unnamed_knob
 from manul.logs.formats.log_schema import (
     NUMBERS,
     REWARD,
+    STRUCTS,
     TEXTS,
     Metadata,
     dense_type,
     field_name,
     has_estimates,
     has_rewards,
+    is_several,
+    knob_array,
+    label,
     negate_losses,
+    nested_knobs,
     own_names,
+    parts_by_knob,
     require,
     reserved_names,
     schema_of,
+    single_array,
     sparse_type,
 )
-from manul.logs.formats.row_checks import single_array
-from manul.logs.formats.row_tables import json_rule, number
+from manul.logs.formats.readers import BadRow, Piece, Problems, json_rule, knobs_of_file, number, unnamed_knob
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +48,7 @@ class SchemaAdapter:
         import pyarrow as pa
 
         self.problems, path = problems, str(problems.path)
-        schema = knob_columns.nested(schema.empty_table()).schema
+        schema = nested_knobs(schema.empty_table()).schema
         require(schema.names, path, needs_density=problems.needs_density)
         self.metadata = Metadata.from_arrow(schema.metadata, problems.path)
         self.rewards = has_rewards(schema.names)
@@ -91,7 +95,7 @@ class SchemaAdapter:
 
     def _check_types(self, schema: pa.Schema, path: str) -> None:
         """Reject text where numbers belong, and anything but text where text belongs."""
-        texts = (*TEXTS, "within", *(knob_columns.STRUCTS if self.knobs is not None and self.knobs.is_named else ()))
+        texts = (*TEXTS, "within", *(STRUCTS if self.knobs is not None and self.knobs.is_named else ()))
         if self.knobs is not None and self.knobs.knobs[0][1].is_option:
             texts = (*texts, "action")
         for name in (*NUMBERS, *self.optional):
@@ -112,7 +116,7 @@ class SchemaAdapter:
         import pyarrow as pa
 
         rows = np.arange(first, first + len(table))
-        table = knob_columns.nested(table)
+        table = nested_knobs(table)
         table = table.rename_columns(own_names(table.column_names))
         if "density" not in table.column_names:
             table = table.append_column("density", pa.nulls(len(table), pa.float64()))
@@ -149,7 +153,7 @@ class SchemaAdapter:
             field = _field(column.type, name, path)
             stated = like.field(field_name(name)) or field
             if field.kind == "text" and (stated.kind != "text" or stated.loose):
-                column = self._parsed(arrow_values.values(column), stated, name, rows, good)
+                column = self._parsed(data_frames.arrow_values(column), stated, name, rows, good)
             elif any(f"<{key}:" in str(column.type) for key in (DATE, CLOCK)):
                 column = self._parsed(column.to_pylist(), field, name, rows, good)
             if name in self.flags and _are_flags(column):
@@ -168,7 +172,7 @@ class SchemaAdapter:
         for row, value in enumerate(values):
             try:
                 text = isinstance(value, str) and field.kind != "any"
-                parsed.append(parse_text(field, value, name) if text else arrow_values.from_json(value, name))
+                parsed.append(parse_text(field, value, name) if text else data_frames.from_json(value, name))
             except InputError:
                 self.problems.report(int(rows[row]), name, _RULES.get(field.kind) or json_rule(value), value)
                 parsed.append(None)
@@ -193,8 +197,8 @@ class SchemaAdapter:
         import pyarrow as pa
 
         good = np.ones(len(table), dtype=np.bool_)
-        for name in [name for name in knob_columns.STRUCTS if name in table.column_names]:
-            parts: dict[str, Any] = knob_columns.parts_by_knob(table, name, knobs)
+        for name in [name for name in STRUCTS if name in table.column_names]:
+            parts: dict[str, Any] = parts_by_knob(table, name, knobs)
             for each, knob in knobs.knobs:
                 given = parts[each]
                 if not (knob.is_option and name == "action"):
@@ -204,10 +208,10 @@ class SchemaAdapter:
                 known = knob.are_values(parts[each])
                 for index in np.flatnonzero(~known & good):
                     value = given[int(index)].as_py()
-                    self.problems.report(int(rows[index]), knob_columns.label(name, each), knob.rule, value)
+                    self.problems.report(int(rows[index]), label(name, each), knob.rule, value)
                 good &= known
             place = table.column_names.index(name)
-            table = table.set_column(place, name, knob_columns.to_arrow(name, parts, knobs))
+            table = table.set_column(place, name, knob_array(name, parts, knobs))
         return (table, rows) if good.all() else (table.filter(good), rows[good])
 
     def _check_widths(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:
@@ -260,22 +264,22 @@ def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> ActionS
     """The knobs of a table; None if actions are numbers in a range."""
     import pyarrow as pa
 
-    if not knob_columns.is_several(schema):
+    if not is_several(schema):
         return unnamed_knob(problems, metadata.knobs)
     knobs = knobs_of_file(problems, metadata.knobs, [part.name for part in schema.field("action").type])
-    for name in [name for name in knob_columns.STRUCTS if name in schema.names]:
+    for name in [name for name in STRUCTS if name in schema.names]:
         given = schema.field(name).type
         names = [part.name for part in given] if pa.types.is_struct(given) else []
         if sorted(names) != sorted(knobs.names):
             raise FileError(
-                f"{problems.path} must have {knob_columns.STRUCTS[name]}NAME once for each of the knobs {', '.join(knobs.names)}.",
+                f"{problems.path} must have {STRUCTS[name]}NAME once for each of the knobs {', '.join(knobs.names)}.",
                 name,
             )
         for part in given:
             kind = next(knob for each, knob in knobs.knobs if each == part.name)
             is_option = kind.is_option and name == "action"
             if _is_text(pa.schema([part]), part.name, str(problems.path)) and not is_option:
-                column = knob_columns.label(name, part.name)
+                column = label(name, part.name)
                 raise FileError(f"{problems.path}: column {column} must be numbers, got text.", name)
     return knobs
 
@@ -317,13 +321,3 @@ def _fixed_lists(context: pa.Array, width: int) -> pa.Array:
     if width == 0:
         return pa.array([[]] * len(context), dense_type(0))
     return pa.FixedSizeListArray.from_arrays(flat, width)
-
-
-def dense_column(contexts: np.ndarray) -> pa.Array:
-    """Build a column of dense contexts from a matrix, without a copy."""
-    import pyarrow as pa
-
-    width = contexts.shape[1]
-    if width == 0:
-        return pa.array([[]] * len(contexts), dense_type(0))
-    return pa.FixedSizeListArray.from_arrays(pa.array(contexts.reshape(-1)), width)

@@ -20,15 +20,35 @@ import numpy as np
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import ContextSchema, Field
 from manul.errors import FileError, InputError
-from manul.logs.formats import Piece, register_format
 from manul.logs.formats import log_schema as schemas
-from manul.logs.formats.arrow_tables import dense_column
-from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file, unnamed_knob
-from manul.logs.formats.knob_columns import STRUCTS, check_flat, label, nested_names, parts_of, to_arrow
-from manul.logs.formats.knob_rows import KnobParser
-from manul.logs.formats.log_schema import NUMBERS, RESERVED, Metadata, context_layout, is_text, schema_of
-from manul.logs.formats.row_checks import single_array
-from manul.logs.formats.row_tables import NUMBER_PATTERN, number, seconds
+from manul.logs.formats import register_format
+from manul.logs.formats.log_schema import (
+    NUMBERS,
+    RESERVED,
+    STRUCTS,
+    Metadata,
+    check_flat,
+    context_layout,
+    dense_column,
+    is_text,
+    knob_array,
+    label,
+    nested_names,
+    parts_of,
+    schema_of,
+    single_array,
+)
+from manul.logs.formats.readers import (
+    NUMBER_PATTERN,
+    BadRow,
+    Piece,
+    Problems,
+    knobs_of_file,
+    number,
+    seconds,
+    unnamed_knob,
+)
+from manul.logs.formats.row_tables import KnobParser
 from manul.logs.formats.text_columns import dense_rows, stated_columns, texts
 from manul.logs.formats.text_lines import Output, lines
 
@@ -226,7 +246,7 @@ class _Columns:
                 values[knob] = _parsed(columns[column], partial(parser.option, knob), rows, good, problems)
             else:
                 values[knob] = _numbers(column, columns[column], rows, good, problems)
-        return to_arrow(name, values, parser.knobs)
+        return knob_array(name, values, parser.knobs)
 
     def _column(self, name: str, values: Sequence[str], rows: object, good: object, problems: Problems) -> pa.Array:
         import pyarrow as pa

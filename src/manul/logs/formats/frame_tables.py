@@ -17,19 +17,21 @@ from manul.contexts import data_frames
 from manul.contexts.records import distinct_names, is_missing, is_record, to_fields
 from manul.contexts.schema import ContextSchema, Field, context_columns
 from manul.errors import InputError
-from manul.logs.formats import knob_columns
-from manul.logs.formats.arrays import sparse_features
-from manul.logs.formats.arrow_tables import dense_column
 from manul.logs.formats.log_schema import (
+    INDEX,
     Metadata,
     context_layout,
+    dense_column,
+    flat_knobs,
+    is_several,
     negate_losses,
+    nested_knobs,
     reserved_names,
+    single_array,
+    sparse_features,
     sparse_type,
     stated_name,
 )
-from manul.logs.formats.row_checks import single_array
-from manul.logs.formats.row_tables import INDEX
 from manul.utils.foreign import is_pandas_frame, is_polars_frame
 
 if TYPE_CHECKING:
@@ -97,21 +99,11 @@ def to_pandas(table: pa.Table) -> Any:
     if context_layout(table.schema) == "sparse":
         names: Any = metadata.names or [str(index) for index in range(metadata.width or 0)]
         contexts = sparse_features(table, names).to_dicts()
-    frame = _flat(stated_table(table)).replace_schema_metadata(None).to_pandas()
+    stated = stated_table(table)
+    frame = _flat(stated).replace_schema_metadata(None).to_pandas()
     if contexts is not None:
         frame["context"] = contexts
-    frame.attrs[KEY] = (
-        Metadata(
-            action_range=metadata.action_range,
-            loss_range=metadata.loss_range,
-            width=metadata.width,
-            names=metadata.names,
-            knobs=metadata.knobs,
-            converted=metadata.converted,
-        )
-        .to_arrow()[b"manul"]
-        .decode()
-    )
+    frame.attrs[KEY] = stated.schema.metadata[b"manul"].decode()
     return frame
 
 
@@ -210,7 +202,7 @@ def _attributes(text: object) -> Metadata:
 
 def _flat(table: pa.Table) -> pa.Table:
     """A table with a column for each number of dense contexts, and for each of several knobs."""
-    table = knob_columns.flat(table)
+    table = flat_knobs(table)
     if "context" not in table.column_names or context_layout(table.schema) != "dense":
         return table
     context = single_array(table, "context")
@@ -223,8 +215,8 @@ def _flat(table: pa.Table) -> pa.Table:
 
 
 def _dense(table: pa.Table, *, has_knobs: bool) -> pa.Table:
-    table = knob_columns.nested(table)
-    several = has_knobs or knob_columns.is_several(table.schema)
+    table = nested_knobs(table)
+    several = has_knobs or is_several(table.schema)
     reserved = (*reserved_names(several=several), "reward", "estimated_density")
     others = [name for name in table.column_names if name not in reserved]
     width = len(others)

@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manul.logs.formats import Piece, register_format
-from manul.logs.formats.file_errors import BadRow, Problems, knobs_of_file
-from manul.logs.formats.knob_rows import KnobParser
+from manul.logs.formats import register_format
 from manul.logs.formats.log_schema import (
     KNOB_COLUMNS,
     NUMBERS,
@@ -22,7 +20,8 @@ from manul.logs.formats.log_schema import (
     reserved_names,
     stated_name,
 )
-from manul.logs.formats.row_tables import Row, number, read_rows, seconds
+from manul.logs.formats.readers import BadRow, Piece, Problems, knobs_of_file, number, seconds
+from manul.logs.formats.row_tables import KnobParser, Row, read_rows
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
 

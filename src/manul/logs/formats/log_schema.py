@@ -1,4 +1,4 @@
-"""The columns of a log as an Arrow schema.
+"""The columns of a log as an Arrow schema, and how they are read and made.
 
 `action`, `density` and `loss` are in every log. The loss of a log of rewards is the negative reward, and the metadata has
 `rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log. In the same
@@ -11,11 +11,14 @@ The metadata holds the format version, the ranges, and for a sparse context its 
 format 1, fields of contexts were numbers or texts only, and the metadata says which had been dates, flags or lists.
 If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs and `limits`;
 `density_by_knob`, a struct of their densities, and `within`, narrower ranges as JSON text, are optional. They have no `low` and `high`.
+CSV and data frames have one column per knob instead of structs. One knob without a name is the column `action` itself, of
+the knob's type.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
@@ -24,11 +27,15 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import ContextSchema, Field
+from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import FileError, InputError, ParameterError
-from manul.logs.formats import knob_columns
 from manul.outcomes import Outcome
+from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +61,9 @@ FLAGS = (
     "knobs",
     "converted",
 )  # in the metadata only if true, or given
+INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
+STRUCTS = {"action": "action.", "density_by_knob": "density."}  # the prefixes of flat columns
+Columns = dict[str, npt.NDArray[Any]]
 PREFIX = "context."  # of a field that has the name of a column of the log
 
 
@@ -183,7 +193,7 @@ def reserved_names(*, several: bool) -> tuple[str, ...]:
 
 def user_columns(schema: pa.Schema) -> list[str]:
     """The names of the columns of the context."""
-    several = knob_columns.is_several(schema) or (
+    several = is_several(schema) or (
         any(name in schema.names for name in KNOB_COLUMNS) and Metadata.from_arrow(schema.metadata).knobs is not None
     )
     reserved = reserved_names(several=several)
@@ -242,8 +252,8 @@ def schema_of(
 def _own_type(name: str, knobs: ActionSpace | None) -> pa.DataType:
     import pyarrow as pa
 
-    if knobs is not None and name in knob_columns.STRUCTS:
-        return knob_columns.column_type(name, knobs)
+    if knobs is not None and name in STRUCTS:
+        return column_type(name, knobs)
     return pa.string() if name in (*TEXTS, "within") else pa.float64()
 
 
@@ -364,3 +374,186 @@ def describe(schema: pa.Schema) -> str:
     several = [] if knobs is None else [f"knobs {', '.join(knobs.names)}"]
     optional = (*KNOB_COLUMNS, *OPTIONAL) if several else OPTIONAL
     return ", ".join([*several, contexts, *(name for name in optional if name in schema.names)])
+
+
+def is_several(schema: pa.Schema) -> bool:
+    """Whether the actions of a table have named knobs."""
+    import pyarrow as pa
+
+    return "action" in schema.names and bool(pa.types.is_struct(schema.field("action").type))
+
+
+def label(name: str, knob: str) -> str:
+    """The flat column of a knob in `action` or `density_by_knob`, which is the column itself if the knob has no name.
+
+    >>> label("action", "price"), label("action", "")
+    ('action.price', 'action')
+    """
+    return STRUCTS[name] + knob if knob else name
+
+
+def column_type(name: str, knobs: ActionSpace) -> pa.DataType:
+    """The type of the column `action` or `density_by_knob`."""
+    import pyarrow as pa
+
+    types = {each: knob.arrow_type if name == "action" else pa.float64() for each, knob in knobs.knobs}
+    return pa.struct([*types.items()]) if knobs.is_named else types[knobs.names[0]]
+
+
+def knob_array(name: str, columns: Mapping[str, Sequence[Any]], knobs: ActionSpace) -> pa.Array:
+    """The column `action` or `density_by_knob` from columns by knob."""
+    import pyarrow as pa
+
+    parts = [
+        knob.to_arrow(columns[each]) if name == "action" else pa.array(columns[each], pa.float64())
+        for each, knob in knobs.knobs
+    ]
+    return pa.StructArray.from_arrays(parts, fields=[*column_type(name, knobs)]) if knobs.is_named else parts[0]
+
+
+def columns_of(table: pa.Table, name: str, knobs: ActionSpace) -> Columns:
+    """The columns by knob of `action` or `density_by_knob`; missing numbers are NaN, missing options None."""
+    parts = parts_by_knob(table, name, knobs)
+    return {
+        each: knob.from_arrow(parts[each])
+        if name == "action"
+        else np.asarray(parts[each].to_numpy(zero_copy_only=False), dtype=np.float64)
+        for each, knob in knobs.knobs
+    }
+
+
+def parts_by_knob(table: pa.Table, name: str, knobs: ActionSpace) -> dict[str, pa.Array]:
+    """The Arrow arrays of the knobs."""
+    if knobs.is_named:
+        return struct_parts(table, name)
+    return {knobs.names[0]: single_array(table, name)}
+
+
+def struct_parts(table: pa.Table, name: str) -> dict[str, pa.Array]:
+    """The fields of a struct column; those of a missing struct are missing."""
+    whole = single_array(table, name)
+    return dict(zip((field.name for field in whole.type), whole.flatten(), strict=True))
+
+
+def nested_knobs(table: pa.Table) -> pa.Table:
+    """The table with structs instead of the columns action.NAME and density.NAME, if it has no column action.
+
+    >>> import pyarrow as pa
+    >>> nested_knobs(pa.table({"action.price": [3.0], "density.price": [1.0], "loss": [0.5]})).column_names
+    ['action', 'density_by_knob', 'loss']
+    """
+    import pyarrow as pa
+
+    if "action" in table.column_names or not parts_of("action", table.column_names):
+        return table
+    for name in STRUCTS:
+        parts = parts_of(name, table.column_names)
+        if parts:
+            place = table.column_names.index(next(iter(parts.values())))
+            arrays = [table.column(part).combine_chunks() for part in parts.values()]
+            struct = pa.StructArray.from_arrays(arrays, [*parts])
+            table = table.add_column(place, name, struct).drop_columns([*parts.values()])
+    return table
+
+
+def nested_names(names: Sequence[str]) -> list[str]:
+    """The names of the columns that `nested_knobs` makes of columns with these names.
+
+    >>> nested_names(["action.price", "action.days", "density", "density.price", "density.days"])
+    ['action', 'density', 'density_by_knob']
+    """
+    if "action" in names or not parts_of("action", names):
+        return [*names]
+    structs = {part: name for name in STRUCTS for part in parts_of(name, names).values()}
+    return [*dict.fromkeys(structs.get(name, name) for name in names)]
+
+
+def parts_of(name: str, names: Sequence[str]) -> dict[str, str]:
+    """The knobs of the flat columns of `action` or `density_by_knob`, with the names of their columns."""
+    prefix = STRUCTS[name]
+    return {part.removeprefix(prefix): part for part in names if part.startswith(prefix) and len(part) > len(prefix)}
+
+
+def check_flat(schema: pa.Schema) -> None:
+    """Reject contexts whose names would be those of knobs if each knob has a column."""
+    taken = [part for name in STRUCTS for part in parts_of(name, schema.names).values()]
+    if taken and is_several(schema):
+        raise FileError(
+            f"the context {taken[0]!r} has the name of a knob's column. Rename it, or use .jsonl or .parquet.", taken[0]
+        )
+
+
+def flat_knobs(table: pa.Table) -> pa.Table:
+    if not is_several(table.schema):
+        return table
+    check_flat(table.schema)
+    for name, prefix in STRUCTS.items():
+        if name in table.column_names:
+            place, parts = table.column_names.index(name), struct_parts(table, name)
+            table = table.drop_columns(name)
+            for offset, (part, column) in enumerate(parts.items()):
+                table = table.add_column(place + offset, prefix + part, column)
+    return table
+
+
+def normal_within(within: Any, knobs: ActionSpace) -> Any:
+    """Narrower ranges in one form: pairs of numbers and lists of options, in the order of knobs; None if there are none.
+
+    >>> from manul import Choice
+    >>> knobs = ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])})
+    >>> normal_within({"template": "a", "price": [12, 20]}, knobs)
+    {'price': (12.0, 20.0), 'template': ['a']}
+    """
+    knobs.ranges(within)
+    given = {} if within is None else knobs.wrap_within(within)
+    ranges = {
+        name: knob.stated(given[name], name or "action") for name, knob in knobs.knobs if given.get(name) is not None
+    }
+    return knobs.unwrap(ranges) if ranges else None
+
+
+def within_text(within: Any) -> str | None:
+    return None if within is None else json.dumps(within, ensure_ascii=False)
+
+
+def parse_within(text: Any, knobs: ActionSpace) -> Any:
+    """The narrower ranges of a JSON text, in the form of `normal_within`; raises InputError."""
+    if not isinstance(text, str):
+        return normal_within(text, knobs)
+    try:
+        within = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f"within must be JSON, got {text!r:.60}.", "within") from None
+    return normal_within(within, knobs)
+
+
+def numbers(table: pa.Table, name: str) -> Floats:
+    """A numeric column, with NaN for missing values; without a copy if none are missing."""
+    column = table.column(name).combine_chunks()
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def single_array(table: pa.Table, name: str) -> pa.Array:
+    """A column as a single array, not in chunks."""
+    import pyarrow as pa
+
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def dense_column(contexts: np.ndarray) -> pa.Array:
+    """Build a column of dense contexts from a matrix, without a copy."""
+    import pyarrow as pa
+
+    width = contexts.shape[1]
+    if width == 0:
+        return pa.array([[]] * len(contexts), dense_type(0))
+    return pa.FixedSizeListArray.from_arrays(pa.array(contexts.reshape(-1)), width)
+
+
+def sparse_features(table: pa.Table, names: tuple[Any, ...]) -> SparseFeatures:
+    context = single_array(table, "context")
+    lists = context.field("index")
+    starts = np.concatenate([[0], np.cumsum(np.asarray(lists.value_lengths(), dtype=np.int64))])
+    places = np.asarray(lists.flatten(), dtype=np.int64)
+    return SparseFeatures(names, starts, places, np.asarray(context.field("value").flatten(), dtype=np.float64))

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manul.logs.formats import Piece, register_format
+from manul.logs.formats import register_format
 from manul.logs.formats.arrow_tables import SchemaAdapter
-from manul.logs.formats.file_errors import Problems
+from manul.logs.formats.readers import Piece, Problems
 from manul.logs.formats.text_lines import Output, is_gzipped, open_bytes
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +11,22 @@ import numpy.typing as npt
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import Field
 from manul.errors import InputError
-from manul.logs.formats import knob_checks, knob_columns
-from manul.logs.formats.file_errors import REMEDY, Problems
 from manul.logs.formats.log_schema import (
     FLOOR,
     NUMBERS,
     RANGE,
+    Columns,
     Metadata,
+    columns_of,
     context_layout,
+    label,
+    numbers,
+    parse_within,
+    single_array,
     stated_name,
     user_columns,
 )
+from manul.logs.formats.readers import REMEDY, Problems
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 DECLARE = "Declare the range with {}_range=(low, high), or skip invalid rows with skip_bad=True."
 CONTEXT_FLOOR = "If it is a column of the context, rename it."
+# Sums of probabilities are off by rounding, and people round densities that they write down.
+_ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 
 
 def valid_rows(table: pa.Table, rows: npt.NDArray[np.int64], metadata: Metadata, problems: Problems) -> pa.Table:
@@ -56,8 +63,8 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
     if needs_density:
         yield "density", ~are_densities(values["density"]), "above 0 and finite", REMEDY
     if metadata.knobs is not None and "density_by_knob" in table.column_names:
-        by_knob = knob_columns.columns_of(table, "density_by_knob", metadata.knobs)
-        different = ~knob_checks.are_products(values["density"], by_knob)
+        by_knob = columns_of(table, "density_by_knob", metadata.knobs)
+        different = ~are_products(values["density"], by_knob)
         yield "density", different, "the product of the densities of the knobs", REMEDY
     for name, limits in (("action", metadata.action_range), ("loss", metadata.loss_range)):
         if limits is not None and name in values:
@@ -83,11 +90,11 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
 
 def _knob_rules(table: pa.Table, knobs: ActionSpace) -> Iterator[tuple[str, Flags, str, str]]:
     """The rules of the knobs; rows that break one are not checked against narrower ranges."""
-    actions = knob_columns.columns_of(table, "action", knobs)
+    actions = columns_of(table, "action", knobs)
     by_knob = "density_by_knob" in table.column_names
-    densities = knob_columns.columns_of(table, "density_by_knob", knobs) if by_knob else None
+    densities = columns_of(table, "density_by_knob", knobs) if by_knob else None
     bad = np.zeros(len(table), dtype=np.bool_)
-    for name, flags, rule in knob_checks.rules(knobs, actions, densities):
+    for name, flags, rule in rules(knobs, actions, densities):
         bad |= flags
         yield name, flags, rule, REMEDY
     if "within" in table.column_names:
@@ -95,18 +102,12 @@ def _knob_rules(table: pa.Table, knobs: ActionSpace) -> Iterator[tuple[str, Flag
         invalid = np.zeros(len(table), dtype=np.bool_)
         for row, text in enumerate(table.column("within").to_pylist()):
             try:
-                withins[row] = None if bad[row] else knob_checks.parse_within(text, knobs)
+                withins[row] = None if bad[row] else parse_within(text, knobs)
             except InputError:
                 invalid[row] = True
         yield "within", invalid, "ranges and options of the knobs, as JSON", REMEDY
-        for name, flags in knob_checks.outside(knobs, actions, withins):
+        for name, flags in outside(knobs, actions, withins):
             yield name, flags, "in the range that within leaves", REMEDY
-
-
-def numbers(table: pa.Table, name: str) -> Floats:
-    """A numeric column, with NaN for missing values; without a copy if none are missing."""
-    column = table.column(name).combine_chunks()
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _infinite(table: pa.Table) -> Flags:
@@ -136,14 +137,6 @@ def _misplaced(table: pa.Table, metadata: Metadata) -> Flags:
     return bad
 
 
-def single_array(table: pa.Table, name: str) -> pa.Array:
-    """A column as a single array, not in chunks."""
-    import pyarrow as pa
-
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
-
-
 def _bad_value(table: pa.Table, column: str, index: int) -> Any:
     if column not in table.column_names:
         part, _, name = column.partition(".")
@@ -155,3 +148,83 @@ def _bad_value(table: pa.Table, column: str, index: int) -> Any:
     if isinstance(value, list):
         return next((number for number in value if number is None or not np.isfinite(number)), value)
     return value
+
+
+def rules(knobs: ActionSpace, actions: Columns, densities: Columns | None) -> Iterator[tuple[str, Flags, str]]:
+    """The columns action.NAME and density.NAME with flags of bad rows, and the rule that they break.
+
+    >>> from manul import Stepped
+    >>> knobs = ActionSpace({"days": Stepped(1, 14, 1)})
+    >>> [(name, bad.tolist(), rule) for name, bad, rule in rules(knobs, {"days": np.array([3.0, 3.5])}, None)]
+    [('action.days', [False, True], 'one of 1, 2, …, 14')]
+    """
+    for name, knob in knobs.knobs:
+        yield label("action", name), ~knob.are_values(actions[name]), knob.rule
+        if densities is not None and not knob.is_discrete:
+            yield label("density_by_knob", name), ~are_densities(densities[name]), "above 0 and finite"
+        elif densities is not None:
+            rule = "a probability, above 0 and at most 1"
+            yield label("density_by_knob", name), ~are_probabilities(densities[name]), rule
+
+
+def are_probabilities(values: Floats) -> Flags:
+    """Flag the values that can be the probabilities of steps or options; sums of them are rounded.
+
+    >>> are_probabilities(np.array([0.0, 0.5, 1 + 1e-15, 2.0]))
+    array([False,  True,  True, False])
+    """
+    flags: Flags = (values > 0) & (values <= 1 + _ROUNDING)
+    return flags
+
+
+def are_products(joint: Floats, densities: Columns) -> Flags:
+    """Flag the rows whose joint density is the product of those of the knobs, which people may have rounded.
+
+    >>> are_products(np.array([0.5, 2.0]), {"price": np.array([0.5, 0.5]), "days": np.array([1.0, 1.0])})
+    array([ True, False])
+    """
+    product = np.prod(np.column_stack([*densities.values()]), axis=1)
+    flags: Flags = np.isclose(joint, product, rtol=_PEOPLE_ROUND, atol=0)
+    return flags
+
+
+def outside(knobs: ActionSpace, actions: Columns, withins: Sequence[Any]) -> Iterator[tuple[str, Flags]]:
+    """For each knob, flags of the rows whose action is not within the narrower range of the row."""
+    ranges = [{} if within is None else knobs.wrap_within(within) for within in withins]
+    for name, knob in knobs.knobs:
+        flags = np.zeros(len(withins), dtype=np.bool_)
+        for row, within in enumerate(ranges):
+            if name in within:
+                place = knob.position(actions[name][row], name)
+                flags[row] = not knob.contains(*knob.narrow(within[name], name), place)
+        yield label("action", name), flags
+
+
+def check_actions(actions: Any, knobs: ActionSpace) -> Columns:
+    """Columns of actions by knob, as arrays; raises InputError for a missing, unknown or differing knob.
+
+    >>> from manul import Choice
+    >>> check_actions({"n": [1, 2]}, ActionSpace({"n": Choice([1, 2])}))
+    {'n': array([1, 2], dtype=object)}
+    """
+    if not isinstance(actions, Mapping):
+        raise InputError(f"actions must map each of {', '.join(knobs.names)} to a column.", "actions")
+    knobs.check_names(actions, "actions")
+    missing = [name for name in knobs.names if name not in actions]
+    if missing:
+        raise InputError(f"actions must have the knob {missing[0]!r} too.", "actions")
+    columns: Columns = {}
+    for name, knob in knobs.knobs:
+        title = name or "action"
+        given = _values(actions[name], title)
+        columns[name] = knob.as_column(given, title)
+        for row in np.flatnonzero(~knob.are_values(columns[name]))[:1]:
+            raise InputError(f"{title} must be {knob.rule}, got {given[row]!r} in row {row}.", title)
+    return columns
+
+
+def _values(column: Any, name: str) -> list[Any]:
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a column with one value per row, got {values!r:.60}.", name)
+    return [value.item() if isinstance(value, np.generic) else value for value in values]

@@ -6,36 +6,36 @@ Such files do not declare their columns, so they are read twice: first for the c
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from manul.actions.space import ActionSpace
-from manul.contexts.dates import CLOCK
 from manul.contexts.schema import ContextSchema, Field
 from manul.errors import InputError
-from manul.logs.formats import Piece, knob_columns
-from manul.logs.formats.file_errors import BadRow, Problems
 from manul.logs.formats.log_schema import (
+    INDEX,
     KNOB_COLUMNS,
     OPTIONAL,
     RANGE,
+    STRUCTS,
     Metadata,
     context_layout,
+    knob_array,
+    label,
+    parse_within,
     schema_of,
     user_columns,
+    within_text,
 )
+from manul.logs.formats.readers import BadRow, Piece, Problems, json_rule, number
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Lines = Callable[[Problems], Iterator[tuple[int, str]]]
-INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
-NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE)
 
 
 class Row(NamedTuple):
@@ -52,37 +52,6 @@ class Row(NamedTuple):
 
 
 Parse = Callable[[str], Row | None]
-
-
-def number(column: str, value: object) -> float | None:
-    """Parse a number; None, a missing value, is left to the row checks.
-
-    >>> number("loss", "0.5")
-    0.5
-    """
-    if value is None or type(value) is float:
-        return value
-    if isinstance(value, int | str) and not isinstance(value, bool) and "_" not in str(value):
-        try:
-            return float(value)
-        except (OverflowError, ValueError):
-            pass
-    raise BadRow(column, "a number", value)
-
-
-def seconds(value: object) -> float | None:
-    """Parse the time of a decision to seconds since 1970; a date without a time zone is in UTC.
-
-    >>> seconds("1970-01-02"), seconds("12.5"), seconds(None)
-    (86400.0, 12.5, None)
-    """
-    if not isinstance(value, str) or NUMBER_PATTERN.fullmatch(value):
-        return number("time", value)
-    try:
-        time = datetime.fromisoformat(value.strip())
-    except ValueError:
-        raise BadRow("time", "seconds since 1970 or a date such as 2026-01-31T12:00:00", value) from None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def read_rows(problems: Problems, size: int, parse: Parse, lines: Lines) -> Iterator[Piece]:
@@ -171,12 +140,6 @@ class _Scan:
 _KINDS = {float: "number", int: "number", str: "text", bool: "flag"}
 
 
-def json_rule(value: object) -> str:
-    """What a value of JSON must be that has the form of a date or time and is none."""
-    is_clock = isinstance(value, dict) and CLOCK in value
-    return 'a time such as {"$time": "12:30"}' if is_clock else 'a date such as {"$date": "2024-02-29"}'
-
-
 def _stated(name: str, like: ContextSchema | None) -> Field:
     return (None if like is None else like.field(name)) or Field("missing")
 
@@ -241,9 +204,7 @@ class _Builder:
         }
         columns |= {name: [row.optional.get(name) for row in rows] for name in self.optional}
         if self.knobs is not None:
-            columns |= {
-                name: _by_knob(name, columns[name], self.knobs) for name in knob_columns.STRUCTS if name in columns
-            }
+            columns |= {name: _by_knob(name, columns[name], self.knobs) for name in STRUCTS if name in columns}
         if self.kind == "columns":
             contexts: Any = [row.context for row in rows]
             columns |= {
@@ -256,7 +217,7 @@ class _Builder:
 
 def _by_knob(name: str, rows: Iterable[Any], knobs: ActionSpace) -> pa.Array:
     columns = {each: [None if row is None else row[each] for row in rows] for each in knobs.names}
-    return knob_columns.to_arrow(name, columns, knobs)
+    return knob_array(name, columns, knobs)
 
 
 def _value(name: str, value: object, own: Field, stated: Field) -> object:
@@ -275,3 +236,52 @@ def _value(name: str, value: object, own: Field, stated: Field) -> object:
 
 def _nan_to_none(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
+
+
+class KnobParser:
+    """Parses the members of rows that belong to knobs; raises BadRow.
+
+    >>> from manul import Choice
+    >>> parser = KnobParser(ActionSpace({"price": (10, 50), "template": Choice(["a", "b"])}))
+    >>> parser.values("action", {"template": "a", "price": 12})
+    {'price': 12.0, 'template': 'a'}
+    """
+
+    def __init__(self, knobs: ActionSpace) -> None:
+        self.knobs = knobs
+
+    def values(self, name: str, given: object) -> dict[str, Any]:
+        """The values of `action` or `density_by_knob`, by knob."""
+        if not self.knobs.is_named:
+            given = {self.knobs.names[0]: given}
+        if not isinstance(given, Mapping):
+            raise BadRow(name, f"an object with {', '.join(self.knobs.names)}", given)
+        unknown = [each for each in given if each not in self.knobs.names]
+        if unknown:
+            raise BadRow(name, f"an object with {', '.join(self.knobs.names)} only", unknown[0])
+        return {each: self._value(name, each, given) for each in self.knobs.names}
+
+    def _value(self, name: str, knob: str, members: Mapping[str, Any]) -> Any:
+        column, kind = label(name, knob), dict(self.knobs.knobs)[knob]
+        if knob not in members:
+            raise BadRow(column, "a member of the object", None)
+        if not kind.is_option or name != "action":
+            return number(column, members[knob])
+        return self._option(knob, members[knob], kind.as_column([members[knob]], column)[0])
+
+    def option(self, knob: str, text: str) -> Any:
+        """The option of a text."""
+        return self._option(knob, text, dict(self.knobs.knobs)[knob].parse(text))
+
+    def _option(self, knob: str, given: object, option: Any) -> Any:
+        if option is None:
+            raise BadRow(label("action", knob), dict(self.knobs.knobs)[knob].rule, given)
+        return option
+
+    def within(self, given: object) -> str | None:
+        try:
+            if given is None or isinstance(given, Mapping if self.knobs.is_named else list):
+                return within_text(parse_within(given, self.knobs))
+        except InputError:
+            pass
+        raise BadRow("within", "ranges and options of the knobs", given)

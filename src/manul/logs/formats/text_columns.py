@@ -8,24 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manul.actions.space import ActionSpace
-from manul.contexts import arrow_values, dates
+from manul.contexts import data_frames, dates
 from manul.contexts.schema import Field
 from manul.errors import FileError
-from manul.logs.formats.knob_columns import STRUCTS, label, parts_by_knob
 from manul.logs.formats.log_schema import (
     ESTIMATED_DENSITY,
     KNOB_COLUMNS,
     NUMBERS,
     OPTIONAL,
+    STRUCTS,
     TEXTS,
     Metadata,
     context_layout,
     is_text,
+    label,
     negate_losses,
+    parts_by_knob,
+    single_array,
     stated_name,
     user_columns,
 )
-from manul.logs.formats.row_checks import single_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +46,8 @@ def texts(table: pa.Table, name: str) -> Texts:
         values: Texts = pc.cast(column, "string").to_pylist()
         return values
     if kind in ("date", "time", "clock"):
-        return [None if value is None else value.isoformat() for value in arrow_values.values(column)]
-    return [None if value is None else _json(value) for value in arrow_values.values(column)]
+        return [None if value is None else value.isoformat() for value in data_frames.arrow_values(column)]
+    return [None if value is None else _json(value) for value in data_frames.arrow_values(column)]
 
 
 def _json(value: object) -> str:
@@ -171,7 +173,7 @@ def json_objects(table: pa.Table) -> Iterator[str]:
     columns = {name: _json_texts(column, text=name in TEXTS) for name, column in stated_columns(table).items()}
     for name in user_columns(table.schema):
         if Field.of_arrow(table.schema.field(name).type, name).kind in ("date", "time", "clock"):
-            values = arrow_values.values(table.column(name))
+            values = data_frames.arrow_values(table.column(name))
             columns[name] = ["null" if value is None else _json(value) for value in values]
         else:
             columns[name] = _json_texts(texts(table, name), text=is_text(table.schema, name))

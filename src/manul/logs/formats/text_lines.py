@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from manul.errors import FileError
-from manul.logs.formats.file_errors import Problems
-from manul.utils.suggestions import missing_file
+from manul.errors import FileError, missing_file
+from manul.logs.formats.readers import Problems
 
 
 def is_gzipped(path: Path) -> bool:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manul.errors import FileError
-from manul.logs.formats import Piece, register_format
-from manul.logs.formats.file_errors import BadRow, Problems, reject_knobs
+from manul.logs.formats import register_format
 from manul.logs.formats.log_schema import ARM, Metadata
-from manul.logs.formats.row_tables import Row, number, read_rows
+from manul.logs.formats.readers import BadRow, Piece, Problems, number, reject_knobs
+from manul.logs.formats.row_tables import Row, read_rows
 from manul.logs.formats.text_columns import check_features, decision_columns, feature_rows
 from manul.logs.formats.text_lines import Output, lines
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manul.errors import FileError
-from manul.logs.formats import Piece, register_format
-from manul.logs.formats.file_errors import BadRow, Problems, reject_knobs
+from manul.logs.formats import register_format
 from manul.logs.formats.jsonl import json_object, optional
 from manul.logs.formats.log_schema import ARM, RANGE, TEXTS, Metadata
-from manul.logs.formats.row_tables import Row, number, read_rows
+from manul.logs.formats.readers import BadRow, Piece, Problems, number, reject_knobs
+from manul.logs.formats.row_tables import Row, read_rows
 from manul.logs.formats.text_columns import check_features, decision_columns, feature_rows, json_members
 from manul.logs.formats.text_lines import Output, lines
 from manul.logs.formats.vw import escape, split_name, unescape

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from manul.logs.formats.row_tables import NUMBER_PATTERN
+from manul.logs.formats.readers import NUMBER_PATTERN
 from manul.logs.log import Log
 from manul.offpolicy.diagnosis.symptoms import MANY_COPIES, HashSample, Symptom
 from manul.outcomes import LOSSES

@@ -4,68 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from manul.actions.decision import Within
 from manul.logs.rows import Rows
+from manul.offpolicy.diagnosis.support import SMALL, TINY, EffectiveSize, MeanTest
 from manul.offpolicy.diagnosis.symptoms import Symptom
-from manul.offpolicy.evaluation.intervals import ClopperPearson, Wealth
 from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
-from manul.utils.validation import Floats
 
-SMALL, TINY = 100, 30  # effective sample sizes below which there is a warning and an error
 HEAVY = 0.05  # of the total weight, in one row
-
-
-class MeanTest:
-    """Tests whether nonnegative values average 1."""
-
-    def __init__(self) -> None:
-        self.wealth, self.count, self.total = Wealth(), 0, 0.0
-
-    def add(self, values: Floats, zeros: int = 0) -> None:
-        self.wealth.add(values, zeros)
-        self.count += len(values) + zeros
-        self.total += float(values.sum())
-
-    @property
-    def mean(self) -> float:
-        return self.total / self.count if self.count else 0.0
-
-    def ends(self, largest: float, failure: float) -> Within:
-        """Bounds of the mean, each wrong with a probability of at most `failure`, if no value exceeds `largest`."""
-        upper = ClopperPearson()
-        upper.count, upper.total = self.count, self.total
-        return self.wealth.lower(failure, largest), upper.ends(1 - 2 * failure, largest)[1]
-
-
-class EffectiveSize:
-    """The effective sample size of a uniform policy: about the number of rows that explored."""
-
-    def __init__(self) -> None:
-        self.rows, self.total, self.squares = 0, 0.0, 0.0
-
-    def add(self, weights: Floats) -> None:
-        self.rows += len(weights)
-        self.total += float(weights.sum())
-        self.squares += float((weights * weights).sum())
-
-    @property
-    def size(self) -> float:
-        return self.total**2 / self.squares if self.squares else 0.0
-
-    def findings(self) -> list[Symptom]:
-        """A note if few rows explored, and a warning if next to none did."""
-        if self.size >= SMALL:
-            return []
-        text = (
-            f"About {self.size:,.0f} of {self.rows:,} rows explored; a policy very different from the logged one can be judged "
-            f"by those only. {self._advice} if you plan to compare such policies."
-        )
-        return [("warning" if self.size < TINY else "note", "small effective sample", text)]
-
-    @property
-    def _advice(self) -> str:
-        """A larger epsilon does not help if most rows explored already."""
-        return "Log more decisions" if self.size > self.rows / 2 else "Log with a larger epsilon"
 
 
 class PolicyWeights:

@@ -244,12 +244,12 @@ class _Pairs:
         pair.other_weights += float(baseline.sum())
         pair.other_total += float((baseline * losses).sum())
         bound = max(self.bounds[name].largest, pair.largest)
-        clusters = None if members is None else [members[index] for index in np.flatnonzero(which)]
+        clusters = () if members is None else [members[index] for index in np.flatnonzero(which)]
         limit = 1.0 if self.baseline_bounds is None else max(self.baseline_bounds.largest, 1.0)
-        _add_gain(pair.gain, clusters, weights, losses, bound, others, limit)
+        pair.gain.add(weights, losses, bound, others, limit, clusters=clusters)
         if others is not None and self.given is None:  # a later row may have no bound
-            _add_gain(pair.over_logged, clusters, weights, losses, bound)
-            _add_gain(pair.other_over_logged, clusters, others, losses, max(limit, float(others.max())))
+            pair.over_logged.add(weights, losses, bound, clusters=clusters)
+            pair.other_over_logged.add(others, losses, max(limit, float(others.max())), clusters=clusters)
 
     def _bounded(self, name: str) -> bool:
         """Whether the difference of the weights has a bound: that of the log, or a given one."""
@@ -294,21 +294,6 @@ class _Pairs:
             low, high = (length * end for end in ends)
             rows = pair.evidence.rows
             yield ComparisonRow(name, against, segment, loss, length * value, low, high, rows, size, objections)
-
-
-def _add_gain(
-    gain: Gain,
-    clusters: list[object] | None,
-    weights: Floats,
-    losses: Floats,
-    bound: float,
-    others: Floats | None = None,
-    limit: float = 1.0,
-) -> None:
-    if isinstance(gain, ClusteredGain) and clusters is not None:
-        gain.add_clusters(clusters, weights, losses, bound, others, limit)
-    else:
-        gain.add(weights, losses, bound, others, limit)
 
 
 def _places(segments: list[object] | None, count: int) -> dict[object, Mask]:

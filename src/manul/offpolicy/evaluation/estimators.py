@@ -67,13 +67,9 @@ def register_estimator(
     'clipped'
     >>> ESTIMATORS.remove("clipped")
     """
-
-    def register(function: _Function) -> _Function:
-        fit: Fit = function if fitted else lambda *_: function
-        ESTIMATORS.add(name, Estimator(fit, intervals, outcome_models), module=function.__module__)
-        return function
-
-    return register
+    return ESTIMATORS.decorator(
+        name, lambda function: Estimator(function if fitted else lambda *_: function, intervals, outcome_models)
+    )
 
 
 @register_estimator("ips")

@@ -29,14 +29,15 @@ class Gain:
         bound: float,
         others: Floats | None = None,
         other_bound: float = 1.0,
+        clusters: Sequence[object] = (),
     ) -> None:
         """Add rows; `bound` is an upper bound of all weights, and `others` are the weights of the other policy, if any."""
-        self._widen(bound, others, other_bound)
-        self.cells.add(weights - (1.0 if others is None else others), losses)
-
-    def _widen(self, bound: float, others: Floats | None, other_bound: float) -> None:
         self.above = max(self.above, bound - (others is None))
         self.below = max(self.below, other_bound)
+        self._add(weights - (1.0 if others is None else others), losses, clusters)
+
+    def _add(self, differences: Floats, losses: Floats, clusters: Sequence[object]) -> None:  # noqa: ARG002 - for subclasses
+        self.cells.add(differences, losses)
 
     @property
     def value(self) -> float:
@@ -63,21 +64,11 @@ class ClusteredGain(Gain):
         self.places: dict[object, int] = {}
         self.sums = np.zeros((1024, 3))
 
-    def add_clusters(
-        self,
-        clusters: Sequence[object],
-        weights: Floats,
-        losses: Floats,
-        bound: float,
-        others: Floats | None = None,
-        other_bound: float = 1.0,
-    ) -> None:
-        self._widen(bound, others, other_bound)
-        differences = weights - (1.0 if others is None else others)
+    def _add(self, differences: Floats, losses: Floats, clusters: Sequence[object]) -> None:
         places = np.array([self.places.setdefault(cluster, len(self.places)) for cluster in clusters], np.int64)
         while len(self.sums) < len(self.places):
             self.sums = np.concatenate([self.sums, np.zeros_like(self.sums)])
-        np.add.at(self.sums, places, np.column_stack([np.ones(len(weights)), differences, differences * losses]))
+        np.add.at(self.sums, places, np.column_stack([np.ones(len(losses)), differences, differences * losses]))
 
     def _moments(self) -> Moments:
         sizes, firsts, seconds = self.sums[: len(self.places)].T

@@ -256,12 +256,7 @@ def register_interval(name: str, *, bounded: bool = False, approximate: bool = F
     'hoeffding'
     >>> INTERVALS.remove("hoeffding")
     """
-
-    def register(start: _Start) -> _Start:
-        INTERVALS.add(name, IntervalMethod(start, bounded, approximate), module=start.__module__)
-        return start
-
-    return register
+    return INTERVALS.decorator(name, lambda start: IntervalMethod(start, bounded, approximate))
 
 
 register_interval("empirical-likelihood")(lambda *_: EmpiricalLikelihood())

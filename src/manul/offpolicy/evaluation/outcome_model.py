@@ -56,12 +56,7 @@ def register_outcome_model(name: str) -> Callable[[_Function], _Function]:
     'dr'
     >>> OUTCOME_MODELS.remove("ridge")
     """
-
-    def register(function: _Function) -> _Function:
-        OUTCOME_MODELS.add(name, partial(cross_fit_regressors, function), module=function.__module__)
-        return function
-
-    return register
+    return OUTCOME_MODELS.decorator(name, lambda function: partial(cross_fit_regressors, function))
 
 
 def cross_fit(model: str | Regressor, sample: Sample, settings: CriticSettings) -> CrossFitted:

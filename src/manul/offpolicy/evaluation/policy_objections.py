@@ -1,16 +1,25 @@
-"""Objections to evaluating a policy on a log: it was trained on these rows, or decides on other contexts than these."""
+"""Objections to evaluating a policy on a log: it was trained on these rows, or decides on other contexts than these.
+
+The latter are logs of an older version (format 1), in which dates and lists of texts became numbers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from manul.logs.row_hashes import known_rows
 from manul.logs.rows import Rows
-from manul.offpolicy.converted_contexts import TITLE, converted_sentence
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.smoothed import Smoothed, SmoothedKnobs, owner_of
 from manul.utils.model_files import FileMixin
 
 MOST = 0.5  # of the rows: the estimate is mostly about what the policy knows by heart
 SOME = 0.05  # of the rows: fewer hardly change an estimate, and are within the error of the sketch
+MOST_NAMES = 5
+_KEPT = {
+    "date": ("dates", "as seconds since 1970, without weekday, month and time of day"),
+    "list": ("lists of texts", "with a column for each text"),
+}
 
 
 class PolicyObjections:
@@ -44,7 +53,32 @@ class PolicyObjections:
                 "on rows that it was not trained on, for example the second part of log.split(0.8), and train it on the first."
             )
             every.append(Objection("error" if share > MOST else "warning", "trained on these rows", sentence))
-        converted = converted_sentence(self._converted)
-        if converted is not None:
-            every.append(Objection("error", TITLE, converted))
-        return every
+        return every + context_objections(self._converted)
+
+
+def context_objections(converted: Mapping[str, str]) -> list[Objection]:
+    """The objections to what a policy does on the contexts of a log with such fields."""
+    sentence = converted_sentence(converted)
+    return [] if sentence is None else [Objection("error", "contexts had dates or lists", sentence)]
+
+
+def converted_sentence(converted: Mapping[str, str]) -> str | None:
+    """What a log has made of dates and lists, and what to do; None if there were none.
+
+    >>> print(converted_sentence({"at": "date"}))
+    The log has dates (at) as seconds since 1970, without weekday, month and time of day, so its contexts are not those that
+    policies get in decisions. Export the log again with this version, which keeps dates and lists.
+    >>> converted_sentence({})
+    """
+    parts = []
+    for kind, (plural, kept) in _KEPT.items():
+        names = [name for name, each in converted.items() if each == kind]
+        if names:
+            more = ", …" if len(names) > MOST_NAMES else ""
+            parts.append(f"{plural} ({', '.join(names[:MOST_NAMES])}{more}) {kept}")
+    if not parts:
+        return None
+    return (
+        f"The log has {' and '.join(parts)}, so its contexts are not those that policies get in decisions. Export the log "
+        "again with this version, which keeps dates and lists."
+    )

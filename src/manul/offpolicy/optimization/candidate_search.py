@@ -12,18 +12,18 @@ from typing import Any, Literal, NamedTuple
 from tqdm import tqdm
 
 from manul.actions.schedules import Epsilon, describe
-from manul.agents import Mapped
 from manul.agents.auto import Auto
-from manul.logs.column_fitting import LogColumns
+from manul.agents.mapped import Mapped
+from manul.contexts.table_encoding import LogColumns
 from manul.logs.rows import Rows
 from manul.logs.sample import Encoded, Sample, Survey
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.optimization import checkpoint, critic_candidates, critic_search, tree_candidates
+from manul.offpolicy.optimization.checkpoint import PhaseFiles
 from manul.offpolicy.optimization.critic_search import CriticSearch, LocalPhases, Phases
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.offpolicy.optimization.phase_files import PhaseFiles
 from manul.offpolicy.optimization.replay import TrainingResult
 from manul.offpolicy.optimization.results import Row, Table
 from manul.offpolicy.optimization.tree_candidates import Penalty

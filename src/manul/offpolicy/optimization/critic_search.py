@@ -21,8 +21,8 @@ from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import FOLDS, IN_ORDER, CriticSettings, Position, Schedule
 from manul.offpolicy.evaluation.paired_values import TERMS, PairedValue
 from manul.offpolicy.optimization import critic_candidates
+from manul.offpolicy.optimization.checkpoint import PhaseFiles
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
-from manul.offpolicy.optimization.phase_files import PhaseFiles
 
 Advance = Callable[[int], object]
 

@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 from manul.actions.decision import Within
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
-from manul.agents import Cats
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.agents.base import BaseAgent
+from manul.agents.cats import Cats
 from manul.agents.learners import CoinBetting
 from manul.errors import ParameterError
 from manul.utils.validation import check_bandwidth, check_choice, check_leaves

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from manul.actions.decision import Within
 from manul.actions.schedules import Epsilon
-from manul.agents import Mapped
+from manul.agents.mapped import Mapped
 from manul.errors import ParameterError
 from manul.logs.log import Declares
 from manul.logs.row_hashes import sketch_log
 from manul.logs.sample import Logs, Sample
-from manul.offpolicy.converted_contexts import context_objections
+from manul.offpolicy.evaluation.policy_objections import context_objections
 from manul.offpolicy.optimization.candidate_search import CandidateSearch, Engine, SearchSettings, Trees
 from manul.offpolicy.optimization.grid import RULES, AnyAgent, Grid, Rule
 from manul.offpolicy.optimization.pessimism import Restrained, optimize_without_densities

@@ -23,12 +23,12 @@ from manul.logs.density_models import contexts_of, folds, ranges_of, require_one
 from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
 from manul.logs.sample import Sample
-from manul.offpolicy.converted_contexts import context_objections
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation import intervals
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
 from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.policy_objections import context_objections
 from manul.offpolicy.restricted import Restricted
 from manul.outcomes import LOSSES, AnyRange, Outcome
 from manul.utils.validation import Floats, check_has_rows, check_number, check_seed, check_taken

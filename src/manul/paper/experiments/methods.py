@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from math import log2
 from typing import Any
 
-from manul.agents import AdaptiveCats, Auto, Cats, DiscreteLinear, DiscreteTree
+from manul.agents.adaptive import AdaptiveCats
 from manul.agents.agent_registry import DEFAULT_BANDWIDTH, DEFAULT_LEAVES
+from manul.agents.auto import Auto
+from manul.agents.cats import Cats
+from manul.agents.discrete import DiscreteLinear, DiscreteTree
 from manul.agents.learners import CoinBetting
 from manul.offpolicy.optimization.grid import Grid, Rule
 from manul.policies.policy import Agent

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from manul.actions.ranges import fraction
-from manul.agents import Cats
+from manul.agents.cats import Cats
 from manul.errors import FileError
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import Grid, Rule
@@ -26,7 +26,7 @@ from manul.paper.experiments.methods import EPSILON, INITIAL, RULES
 from manul.paper.experiments.problem_sets import Problem
 from manul.paper.experiments.result_tables import Row, loss_row
 from manul.paper.experiments.timed_tasks import Result, TaskRunner
-from manul.worlds import Regression
+from manul.worlds.regression import Regression
 from manul.worlds.simulation import simulate
 
 GRID = Grid.paper()

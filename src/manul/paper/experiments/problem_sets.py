@@ -13,7 +13,7 @@ from manul.errors import ParameterError
 from manul.paper import datasets
 from manul.paper.datasets.catalogue import SOURCES, check_name, find_file
 from manul.utils.validation import check_whole_number
-from manul.worlds import Regression
+from manul.worlds.regression import Regression
 
 
 @dataclass(frozen=True, eq=False)

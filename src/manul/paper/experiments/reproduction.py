@@ -13,14 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from manul.errors import MissingDependency, ParameterError
+from manul.errors import MissingDependency, ParameterError, remedy
 from manul.paper.experiments import figures as plots
 from manul.paper.experiments import offline, online, published, result_tables, timing
 from manul.paper.experiments.page import Page, Section, loss_table, slope_table
 from manul.paper.experiments.problem_sets import Problem, Selection
 from manul.paper.experiments.timed_tasks import ResultsFile, TaskRunner
 from manul.utils.atomic_files import writable_folder, write_whole
-from manul.utils.suggestions import remedy
 from manul.utils.validation import check_seed
 
 NAMES = ("online", "offline", "timing")

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from manul.errors import FileError, ParameterError
+from manul.errors import FileError, ParameterError, missing_file
 from manul.service.errors import Forbidden, Unauthorized
 from manul.service.http.rate_limit import Bucket, too_many
-from manul.utils.suggestions import missing_file
 
 Right = Literal["decide", "report", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)

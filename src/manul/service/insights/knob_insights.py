@@ -10,10 +10,10 @@ import numpy as np
 
 from manul.actions.kinds.knob import Knob
 from manul.agents.auto_knobs import AutoKnobs
+from manul.errors import remedy
 from manul.service import wire
 from manul.service.engine.loop import Loop
 from manul.service.errors import Invalid
-from manul.utils.suggestions import remedy
 from manul.utils.validation import Floats
 
 # Combinations of options whose distributions are computed, values per knob of a pair, and contexts of its predictions.

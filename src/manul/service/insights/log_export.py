@@ -15,11 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.space import ActionSpace
-from manul.contexts.arrow_values import from_json
+from manul.contexts.data_frames import from_json
 from manul.contexts.schema import ContextSchema
-from manul.logs.formats import knob_checks, knob_columns
-from manul.logs.formats.arrow_tables import dense_column
-from manul.logs.formats.log_schema import ARM, FLOOR, PREFIX, Metadata, reserved_names
+from manul.logs.formats.log_schema import (
+    ARM,
+    FLOOR,
+    PREFIX,
+    Metadata,
+    dense_column,
+    knob_array,
+    normal_within,
+    reserved_names,
+    within_text,
+)
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.loop import Loop
 from manul.service.errors import Conflict
@@ -166,10 +174,10 @@ def _knob_columns(knobs: ActionSpace, decisions: Sequence[DecisionRow], *, by_kn
 
     wrapped = [knobs.wrap(each.action) for each in decisions]
     actions = {name: [action[name] for action in wrapped] for name in knobs.names}
-    withins = [knob_checks.within_text(knob_checks.normal_within(each.within, knobs)) for each in decisions]
-    columns = {"action": knob_columns.to_arrow("action", actions, knobs), "within": pa.array(withins, pa.string())}
+    withins = [within_text(normal_within(each.within, knobs)) for each in decisions]
+    columns = {"action": knob_array("action", actions, knobs), "within": pa.array(withins, pa.string())}
     known = [each.densities for each in decisions if each.densities is not None]
     if by_knob or (by_knob is None and len(known) == len(decisions)):
         densities = {name: [each[name] for each in known] for name in knobs.names}
-        columns["density_by_knob"] = knob_columns.to_arrow("density_by_knob", densities, knobs)
+        columns["density_by_knob"] = knob_array("density_by_knob", densities, knobs)
     return columns

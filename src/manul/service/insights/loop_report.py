@@ -16,7 +16,8 @@ import numpy as np
 
 from manul.actions.decision import Within
 from manul.actions.kinds.knob import Knob, KnobValue
-from manul.agents import AdaptiveCats, Auto
+from manul.agents.adaptive import AdaptiveCats
+from manul.agents.auto import Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.mapped import Mapped
@@ -26,9 +27,10 @@ from manul.errors import ManulError
 from manul.logs.exploration_cost import exploration_cost, greedy_rows
 from manul.logs.log import Log
 from manul.logs.sample import observed_range
-from manul.offpolicy import doctor, evaluate
+from manul.offpolicy.diagnosis.doctor import doctor
 from manul.offpolicy.estimate import Estimate, Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.evaluate import evaluate
 from manul.offpolicy.evaluation.objections import SMALL
 from manul.offpolicy.evaluation.weighted_means import mean_estimate, weighted_estimate
 from manul.outcomes import AnyRange

@@ -17,10 +17,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from manul.errors import FileError
+from manul.errors import FileError, missing_file
 from manul.service.store.tables import Row
 from manul.utils.atomic_files import atomic_path, write_error
-from manul.utils.suggestions import missing_file
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from manul.errors import FileError
+from manul.errors import FileError, missing_file
 from manul.service.store.blocks import DamagedBlock, decode
 from manul.service.store.sqlite_file import FileLock, check_file
 from manul.service.store.sqlite_schema import VERSION, migrate, version_of
 from manul.service.store.tables import KEYS, TABLES, Row, TableAccess, converters, selection
-from manul.utils.suggestions import missing_file
 
 # Columns that other stores do not have: `ended` and `archived` are no longer used, and `count` follows from the block.
 OWN_COLUMNS = {"loops": {"ended", "archived"}, "blocks": {"count"}}

@@ -18,7 +18,7 @@ from manul.actions.decision import Within
 from manul.contexts.table_encoding import LEVELS, encode_column
 from manul.errors import InputError
 from manul.utils.validation import Floats
-from manul.worlds import Regression
+from manul.worlds.regression import Regression
 from manul.worlds.tables.table_columns import read_columns, target_numbers
 
 if TYPE_CHECKING:

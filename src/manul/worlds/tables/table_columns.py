@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manul.errors import FileError, InputError, ParameterError
+from manul.errors import FileError, InputError, ParameterError, missing_file, remedy
 from manul.logs.formats.csv import MISSING
 from manul.logs.formats.text_lines import is_gzipped, open_bytes
 from manul.utils.foreign import can, is_pandas_frame
-from manul.utils.suggestions import missing_file, remedy
 from manul.utils.validation import Floats
 from manul.worlds.tables import arff, vw_examples
 from manul.worlds.tables.written_numbers import is_written_number

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manul.errors import FileError
-from manul.logs.formats.file_errors import BadRow, Problems
-from manul.logs.formats.row_tables import number
+from manul.logs.formats.readers import BadRow, Problems, number
 from manul.logs.formats.text_lines import lines
 from manul.logs.formats.vw import context_of
 

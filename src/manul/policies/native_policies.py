@@ -1,14 +1,17 @@
-"""Learners that run in the native core."""
+"""Policy classes that are learned in the native core: linear functions, and trees as in Cats."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 from manul import _core
 from manul.actions.decision import Decision, Within
 from manul.contexts.conversion import Row
+from manul.policies.policy_class import saveable
 from manul.utils.model_files import Arrays
+from manul.utils.validation import check_leaves, check_number
 
 
 class NativeLearner:
@@ -49,3 +52,44 @@ class NativePolicies(ABC):
         return NativeLearner(
             self.player(width=width, actions=actions, losses=(0, 1), bandwidth=bandwidth, epsilon=0, seed=0)
         )
+
+
+@saveable
+@dataclass(frozen=True)
+class Linear(NativePolicies):
+    """A linear function of the standardised features, learned by gradient descent on the smoothed loss.
+
+    The action is clip(weights · context + intercept); `rate` is the step size of AdaGrad in units of the range of actions.
+
+    >>> import manul
+    >>> agent = manul.agents.SmoothedGreedy(policies=Linear(), bandwidth=1/16)
+    >>> agent.distribution([1.0, 2.0]).edges
+    array([0.    , 0.4375, 0.5625, 1.    ])
+    """
+
+    rate: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_number("rate", self.rate, 0, 1, "Try 0.01.", ends="(]")
+
+    def native_player(self, **settings: Any) -> _core.Player:
+        return _core.LinearPlayer(rate=self.rate, **settings)
+
+
+@saveable
+@dataclass(frozen=True)
+class Tree(NativePolicies):
+    """A tree that routes each context to one of its leaves; a leaf is an action.
+
+    >>> import manul
+    >>> agent = manul.agents.SmoothedGreedy(policies=Tree(leaves=64), bandwidth=1/8)
+    >>> agent.learn([0.3], agent.decide([0.3]), loss=0.25)
+    """
+
+    leaves: int
+
+    def __post_init__(self) -> None:
+        check_leaves(self.leaves)
+
+    def native_player(self, **settings: Any) -> _core.Player:
+        return _core.CatsPlayer(depth=self.leaves.bit_length() - 1, **settings)

@@ -1,20 +1,37 @@
-"""Errors in files, with the file, the row and the column.
+"""What the readers of all formats share: pieces of files, values of texts, and errors with the file, row and column.
 
 Rows count from 1; in text files they are line numbers, as in an editor or a spreadsheet.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
 
 from manul.actions.space import ActionSpace
+from manul.contexts.dates import CLOCK
 from manul.contexts.schema import ContextSchema
 from manul.errors import FileError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 REMEDY = "Fix the row, or skip invalid rows with skip_bad=True."
+NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE)
+
+
+class Piece(NamedTuple):
+    """A batch of rows of a file, with their row numbers."""
+
+    table: pa.Table
+    rows: npt.NDArray[np.int64]
 
 
 class BadRow(Exception):  # noqa: N818 - never reaches a user
@@ -113,3 +130,40 @@ def describe_value(value: object) -> str:
         return "no value"
     text = " ".join(str(value).split()) if isinstance(value, Exception) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def number(column: str, value: object) -> float | None:
+    """Parse a number; None, a missing value, is left to the row checks.
+
+    >>> number("loss", "0.5")
+    0.5
+    """
+    if value is None or type(value) is float:
+        return value
+    if isinstance(value, int | str) and not isinstance(value, bool) and "_" not in str(value):
+        try:
+            return float(value)
+        except (OverflowError, ValueError):
+            pass
+    raise BadRow(column, "a number", value)
+
+
+def seconds(value: object) -> float | None:
+    """Parse the time of a decision to seconds since 1970; a date without a time zone is in UTC.
+
+    >>> seconds("1970-01-02"), seconds("12.5"), seconds(None)
+    (86400.0, 12.5, None)
+    """
+    if not isinstance(value, str) or NUMBER_PATTERN.fullmatch(value):
+        return number("time", value)
+    try:
+        time = datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise BadRow("time", "seconds since 1970 or a date such as 2026-01-31T12:00:00", value) from None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def json_rule(value: object) -> str:
+    """What a value of JSON must be that has the form of a date or time and is none."""
+    is_clock = isinstance(value, dict) and CLOCK in value
+    return 'a time such as {"$time": "12:30"}' if is_clock else 'a date such as {"$date": "2024-02-29"}'
