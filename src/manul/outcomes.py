@@ -62,6 +62,11 @@ class Wait:
         return decided < now - self.seconds  # as the store compares, to the bit
 
 
+def check_outcome_range(name: str, value: tuple[float, float]) -> tuple[float, float]:
+    """What a range of losses or rewards must be, under whatever `name` it is given."""
+    return check_range(name, value)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a decision led to: its `name`, whether low or high is `better`, its `range` or "auto", and when it is known.
@@ -89,7 +94,7 @@ class Outcome:
             rule = f"{self.keywords} must be two numbers (low, high) or 'auto'"
             raise ParameterError(f"{rule}, got {self.range!r}. Try 'auto'.", self.keywords)
         if not isinstance(self.range, str):
-            object.__setattr__(self, "range", check_range(self.keywords, self.range))
+            object.__setattr__(self, "range", check_outcome_range(self.keywords, self.range))
         default = None if self.wait is None else self.wait.default
         if default is not None and not self.contains(default):
             raise ParameterError(f"default must be {self.rule}, got {default:g}.", "default")

@@ -25,7 +25,7 @@ _DAYS_WITH_SPACES = "%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y"
 LAYOUTS = tuple(
     f"{day}{clock}" for day in f"{_DAYS}|{_DAYS_WITH_SPACES}".split("|") for clock in ("", " %H:%M", " %H:%M:%S")
 )
-_PARTS = ("days", "month", "weekday", "hour")
+PARTS = ("days", "month", "weekday", "hour")  # the last one only if there are times
 _PROBE = 20  # texts with which most layouts are ruled out
 Matrix = npt.NDArray[np.float64]
 Values = Sequence[Any] | npt.NDArray[Any]
@@ -49,7 +49,9 @@ class Time:
     def fit(name: str, values: Values, layout: str) -> Time:
         times = [_parse(name, value, layout) for value in values]
         known = [time for time in times if time is not None]
-        rows = np.array([parts(time) for time in known]).reshape(-1, len(_PARTS))[:, : 4 if has_clock(known) else 3]
+        rows = np.array([parts(time) for time in known]).reshape(-1, len(PARTS))[
+            :, : count_parts(clock=has_clock(known))
+        ]
         means = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
         return Time(name, layout, tuple(means.tolist()), len(known) < len(times))
 
@@ -59,13 +61,13 @@ class Time:
         time = Time(**{**settings, "means": tuple(settings["means"])})
         numbers = all(isinstance(mean, int | float) and math.isfinite(mean) for mean in time.means)
         texts = isinstance(time.name, str) and isinstance(time.layout, str) and isinstance(time.gaps, bool)
-        if not (numbers and texts and len(time.means) in (3, 4)):
+        if not (numbers and texts and len(time.means) in (count_parts(clock=False), count_parts(clock=True))):
             raise InputError(f"The description of a column is invalid: {settings!r:.60}.", "columns")
         return time
 
     @property
     def names(self) -> list[str]:
-        names = [f"{self.name}.{part}" for part in _PARTS[: len(self.means)]]
+        names = [f"{self.name}.{part}" for part in PARTS[: len(self.means)]]
         return [*names, f"{self.name}=?"] if self.gaps else names
 
     def encode(self, values: Values) -> Matrix:
@@ -144,6 +146,10 @@ def _parse(name: str, value: Any, layout: str) -> datetime.date | None:
 def has_clock(times: Iterable[datetime.date]) -> bool:
     """Whether one of the dates has a time of day besides midnight."""
     return any(isinstance(time, datetime.datetime) and time.time() != datetime.time() for time in times)
+
+
+def count_parts(*, clock: bool) -> int:
+    return len(PARTS) if clock else len(PARTS) - 1
 
 
 def parts(time: datetime.date) -> tuple[float, float, float, float]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manul.contexts.sparse_features import Features
 from manul.contexts.table_encoding import LEVELS, MISSING, Columns, LogColumns, Number, Text, flat_table
-from manul.contexts.time_encoding import ISO, Time, has_clock, is_time, parts
+from manul.contexts.time_encoding import ISO, PARTS, Time, count_parts, has_clock, is_time, parts
 from manul.errors import InputError
 from manul.logs.log import Log
 from manul.utils.validation import Floats
@@ -76,7 +76,7 @@ class _Column:
         self.name = name
         self.texts: Counter[str] = Counter()
         self.text_rows = self.numbers = self.total = self.dates = 0
-        self.parts, self.has_clock = [0, 0, 0, 0], False
+        self.parts, self.has_clock = [0] * len(PARTS), False
 
     def add(self, values: Any) -> None:
         """Add values; a column without any value in a batch may be of any kind."""
@@ -107,7 +107,7 @@ class _Column:
         """The column, given the number of rows of the log."""
         if self.dates:
             means = [exact_mean(total, self.dates) for total in self.parts]
-            return Time(self.name, ISO, tuple(means if self.has_clock else means[:3]), self.dates < rows)
+            return Time(self.name, ISO, tuple(means[: count_parts(clock=self.has_clock)]), self.dates < rows)
         if not self.text_rows:
             return Number(self.name, exact_mean(self.total, self.numbers), self.numbers < rows)
         missing = Counter({MISSING: rows - self.text_rows} if self.text_rows < rows else {})

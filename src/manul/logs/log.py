@@ -25,7 +25,7 @@ from manul.logs.formats import arrays, arrow_tables, frame_tables, row_checks
 from manul.logs.formats import log_schema as columns
 from manul.logs.formats.log_schema import Metadata
 from manul.logs.formats.readers import Piece, Problems
-from manul.outcomes import Outcome, reject_text
+from manul.outcomes import Outcome, check_outcome_range, reject_text
 from manul.utils import html_cards
 from manul.utils.atomic_files import partial_path, put_in_place, write_error
 from manul.utils.validation import Floats, check_choice, check_number, check_range, check_seed, check_whole_number
@@ -90,8 +90,8 @@ class _Settings:
             raise ParameterError(f"loss_range and reward_range exclude each other, got {given}.", "reward_range")
         return (
             _range("action_range", self.action_range),
-            _range("loss_range", self.loss_range),
-            _range("reward_range", self.reward_range),
+            _range("loss_range", self.loss_range, check_outcome_range),
+            _range("reward_range", self.reward_range, check_outcome_range),
         )
 
     def problems(self, path: Path, *, needs_density: bool = True) -> Problems:
@@ -751,8 +751,8 @@ def _with_common_types(logs: Sequence[Log]) -> Sequence[Log]:
     return [Log._of_own_table(arrays.with_types(log.table, merged), log._metadata, log.skipped) for log in logs]
 
 
-def _range(name: str, value: Within | None) -> Within | None:
-    return None if value is None else check_range(name, value)
+def _range(name: str, value: Within | None, check: Callable[[str, Within], Within] = check_range) -> Within | None:
+    return None if value is None else check(name, value)
 
 
 def _check_type(table: object, package: str, kind: str) -> None:

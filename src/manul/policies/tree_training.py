@@ -20,6 +20,7 @@ from manul.errors import InputError
 from manul.logs.density_models import require_one_knob
 from manul.logs.log import Log
 from manul.logs.row_hashes import sketch_log
+from manul.outcomes import check_outcome_range
 from manul.policies.classifier_tree import (
     LEARNED,
     LEFT,
@@ -73,7 +74,7 @@ def train_tree(
     geometry = Geometry(whole, check_leaves(leaves), check_bandwidth(bandwidth, whole))
     check_epsilon(epsilon)
     base, workers = prepare_classifier(classifier), check_workers("jobs", jobs)
-    training = Training(geometry, _data(log, geometry, check_range("losses", losses)), base, workers)
+    training = Training(geometry, _data(log, geometry, check_outcome_range("losses", losses)), base, workers)
     share = _rows_per_level(len(log), geometry.depth) if partition else None
     nodes = training.nodes(training.ends(log.actions), share=share, progress=progress)
     policy = TreePolicy(actions=actions, leaves=leaves, bandwidth=bandwidth, epsilon=epsilon, nodes=nodes)

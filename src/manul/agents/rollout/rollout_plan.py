@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, TypedDict
 
 from manul.errors import ParameterError
-from manul.outcomes import Outcome
-from manul.utils.validation import check_number, check_range, check_whole_number
+from manul.outcomes import Outcome, check_outcome_range
+from manul.utils.validation import check_number, check_whole_number
 
 MOST_STEPS = 20
 MOST_LATER = 1_000_000  # decisions that may wait for the loss of an earlier one; their losses are kept in memory
@@ -78,7 +78,7 @@ class RolloutPlan:
                 "patience_seconds", self.patience_seconds, 0, math.inf, "Try 3600.", ends="()"
             )
         if self.outcome_range is not None:
-            numbers["outcome_range"] = check_range("outcome_range", self.outcome_range)
+            numbers["outcome_range"] = check_outcome_range("outcome_range", self.outcome_range)
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
 
