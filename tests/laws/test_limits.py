@@ -182,11 +182,6 @@ def test_the_doctor_says_if_a_log_lacks_what_its_limits_need():
     assert found[0].startswith("The limits need the number 'cost'")
 
 
-def test_agents_with_limits_pass_all_checks():
-    actions, limits = SPACES["formula"]
-    manul.checks.check_agent(lambda seed: manul.Auto(actions=actions, limits=limits, epsilon=0.3, seed=seed))
-
-
 # Limits as values.
 
 

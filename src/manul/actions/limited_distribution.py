@@ -47,6 +47,23 @@ class LimitedDistribution(JointDistribution):
         counts, edges = np.histogram(places, bins=knob.core[1] or BINS, range=(0.0, 1.0))
         return knob.marginal(zip(edges[:-1], edges[1:], counts / DRAWS, strict=True))
 
+    def mix(self, other: JointDistribution, weight: float) -> LimitedDistribution:
+        """The mixture with `weight` on the other distribution."""
+
+        def density(action: Any) -> float:
+            return (1 - weight) * self.density_of(action) + weight * other.density(action)
+
+        def draws(numbers: npt.NDArray[np.uint64]) -> dict[str, npt.NDArray[Any]]:
+            columns = self.draws_of(numbers)
+            for row, number in enumerate(numbers.tolist()):
+                rng = np.random.default_rng(number)
+                drawn = self.space.wrap(other.sample(rng)) if rng.random() < weight else {}
+                for name, value in drawn.items():
+                    columns[name][row] = value
+            return columns
+
+        return LimitedDistribution(self.space, (), density_of=density, draws_of=draws)
+
     def integral(self) -> float:
         """The total mass, which is 1: given the knobs before it, each knob has a distribution inside its limits."""
         return 1.0
