@@ -39,6 +39,11 @@ def narrower(space):
     return space.unwrap(parts)
 
 
+def baseline_of(space):
+    """An action of a space, as a user writes it, that is in its narrower ranges too."""
+    return space.unwrap({name: knob.sweep(4)[1 if knob.is_option else 2] for name, knob in space.knobs})
+
+
 def loss_of(space, action):
     """A loss in [0, 1] that is lowest in the lower third of each knob."""
     sizes = [knob.volume - 1 if knob.is_option else 1.0 for _, knob in space.knobs]

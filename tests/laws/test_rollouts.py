@@ -9,14 +9,9 @@ import pytest
 import manul
 from manul import checks
 from manul.actions.space import ActionSpace
-from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower, trained, uniform_over
+from tests.laws.spaces import CONTEXTS, SPACES, baseline_of, loss_of, narrower, trained, uniform_over
 
 STEPS = {"steps": (0.6, 0.9), "budget": 1e9, "seed": 3}
-
-
-def baseline_of(space):
-    """An action of a space, as a user writes it, that is in its narrower ranges too."""
-    return space.unwrap({name: knob.sweep(4)[1 if knob.is_option else 2] for name, knob in space.knobs})
 
 
 def make(actions, baseline=None, **settings):

@@ -12,9 +12,10 @@ import tests
 from manul.actions.decision import Decision
 from manul.actions.limits import what_is_left
 from manul.actions.space import ActionSpace
-from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower
+from tests.laws.spaces import CONTEXTS, SPACES, baseline_of, loss_of, narrower
 
 ROUNDS = 60
+PLAN = {"steps": [0.6], "budget": 1e9}
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,11 @@ class Played:
             await service.learned("x", ROUNDS + 20)
             self.resumed = self.recovery.model_of(service.engine.loop("x"))
             self.replayed = self.recovery.replayed(service.engine, "x")[0]
+            answer = await service.client.put("/v1/loops/x/rollout", json={"baseline": baseline_of(self.space), **PLAN})
+            assert answer.status_code in (200, 201), answer.text
+            self.model_of_rollout = (await service.client.get("/v1/loops/x/model")).content
+            self.rolled = await self.batch(service, ROUNDS + 20)
+            self.logged_rollout = (await service.client.get("/v1/loops/x/log")).content
 
     async def batch(self, service, first):
         narrow = narrower(self.space)
@@ -135,3 +141,23 @@ def test_the_summary_and_the_report_show_every_knob(played):
     shown = [each["name"] for each in played.summary.get("knobs", [])]
     assert shown == ([] if played.space.is_number else played.space.titles)
     assert any(each["name"].startswith("constant") for each in played.report["candidates"])
+
+
+def test_a_rollout_states_the_densities_of_its_mixture(played):
+    agent = manul.loads(played.model_of_rollout)
+    rollout = manul.Rollout(agent, baseline=baseline_of(played.space), **PLAN)
+    assert {made["arm"] for _, made in played.rolled} == {"learner", "baseline"}
+    for asked, made in played.rolled:
+        assert made["arm"] == "learner" or made["action"] == baseline_of(played.space)
+        density = rollout.densities_many([asked["context"]], [made["action"]], [asked["within"]])[0]
+        assert density == pytest.approx(made["density"])
+
+
+def test_a_policy_optimised_from_the_log_of_a_loop_stays_inside(played):
+    (played.path / "rollout.parquet").write_bytes(played.logged_rollout)
+    log = manul.Log.read(played.path / "rollout.parquet")
+    assert log.space.limits == played.space.limits
+    policy = manul.optimize(log, candidates=["auto"], progress=False).policy
+    assert policy.space == played.space
+    columns = played.space.columns_of([policy.best(context) for context in CONTEXTS])
+    assert what_is_left(played.space, played.space.unwrap(columns)).inside.all()

@@ -423,5 +423,5 @@ def moments_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> t
 
 
 def _distributions(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
-    pairs = [None] * len(rows) if within is None else [(low, high) for low, high in np.asarray(within).tolist()]
+    pairs = [None] * len(rows) if within is None else [None if each is None else tuple(each) for each in within]
     return [policy.distribution(row, ends) for row, ends in zip(rows, pairs, strict=True)]
