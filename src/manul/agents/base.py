@@ -422,6 +422,6 @@ def moments_by_row(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> t
     return np.array([each.mean() for each in distributions]), np.array([each.square() for each in distributions])
 
 
-def _distributions(policy: Policy, rows: Any, within: npt.ArrayLike | None) -> list[Distribution | Atoms]:
+def _distributions(policy: Policy, rows: Any, within: Any) -> list[Distribution | Atoms]:
     pairs = [None] * len(rows) if within is None else [None if each is None else tuple(each) for each in within]
     return [policy.distribution(row, ends) for row, ends in zip(rows, pairs, strict=True)]
