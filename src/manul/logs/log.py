@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ AnyKnobs = Mapping[str, Any] | Knob[Any] | ActionSpace | None
 _View = TypeVar("_View")
 
 
+@runtime_checkable
 class Declares(Protocol):
     """An agent or a log, which says of another log what its file may not."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manul.actions.space import ActionSpace
-from manul.logs.log import Log
+from manul.logs.log import Declares, Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
@@ -24,14 +24,24 @@ _HEADER = ("estimator", "loss", "low", "high", "interval", "rows", "effective si
 
 
 class Stored:
-    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory."""
+    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory.
 
-    def __init__(self, paths: Sequence[Path], knobs: ActionSpace | None = None, file_format: str | None = None) -> None:
+    A `policy` that declares them says the types and ranges that the files do not.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        knobs: ActionSpace | None = None,
+        file_format: str | None = None,
+        policy: object = None,
+    ) -> None:
         self.paths, self.knobs, self.file_format = paths, knobs, file_format
+        self.like = policy if isinstance(policy, Declares) else None
 
     def __iter__(self) -> Iterator[Log]:
         for path in self.paths:
-            yield from Log.batches(path, _BATCH, knobs=self.knobs, format=self.file_format)  # type: ignore[attr-defined,unused-ignore]
+            yield from Log.batches(path, _BATCH, knobs=self.knobs, like=self.like, format=self.file_format)  # type: ignore[attr-defined,unused-ignore]
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:
