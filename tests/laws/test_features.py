@@ -114,8 +114,9 @@ def test_commands_evaluate_a_policy_on_its_log(files, log, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
-def test_commands_check_a_log(files, suffix):
+def test_commands_check_a_log(name, files, suffix):
     stated = ["--policy", files / "agent.manul"] if suffix == ".csv" else []
+    stated += ["--actions", 10, 50] if stated and name == "span" else []
     said("check", files / f"log{suffix}", *stated)
 
 

@@ -95,9 +95,13 @@ class _Settings:
 
     def problems(self, path: Path, *, needs_density: bool = True) -> Problems:
         schema, space, _ = self._likeness
-        space = check_knobs(self.knobs) or space
+        given = check_knobs(self.knobs)
+        space = given or space
         knobs = None if space is None or space.is_number else space
-        return Problems(path, self.skip_bad, needs_density=needs_density, knobs=knobs, like=schema)
+        replaces = given is not None
+        return Problems(
+            path, self.skip_bad, needs_density=needs_density, knobs=knobs, replaces_knobs=replaces, like=schema
+        )
 
     def declaration(self) -> Callable[[Metadata], Metadata]:
         """What adds to the metadata of a file what is declared."""
