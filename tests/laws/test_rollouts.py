@@ -122,3 +122,12 @@ def test_actions_that_a_space_does_not_have_are_refused_in_one_sentence(rollout)
     for wrong in ({"nothing": 1}, object(), None):
         with pytest.raises(manul.ManulError, match="action must be what you would choose, since the baseline is the"):
             caller.decide(CONTEXTS[0], action=wrong)
+
+
+def test_a_baseline_that_breaks_the_limits_in_a_narrower_range_is_named():
+    agent = manul.Auto(actions={"price": (10, 50), "discount": (0, 0.5)}, limits=["discount <= 1 - 9 / price"])
+    rollout = manul.Rollout(agent, baseline={"price": 20, "discount": 0.1})
+    with pytest.raises(
+        manul.errors.InputError, match=r"^baseline \{.*\}, which is \{.*\} within \{.*\}: action must keep"
+    ):
+        rollout.decide(CONTEXTS[0], {"price": (10, 11), "discount": (0.3, 0.5)})

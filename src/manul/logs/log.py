@@ -180,6 +180,9 @@ class Log:
             )
         reject_text("losses", losses)
         losses = np.asarray(losses, np.float64)
+        if losses.ndim != 1 or not isinstance(rewards, bool):
+            rule = "losses must be one number per row; for a log of rewards, they are the negative rewards, and rewards=True."
+            raise ParameterError(rule, "losses")
         named = frame_tables.context_table(contexts)
         contexts = contexts if named is None else named
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
