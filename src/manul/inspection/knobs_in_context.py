@@ -73,8 +73,11 @@ class KnobsInContext:
         part = self.distribution.marginal(name)
         if isinstance(part, Options):
             return {"distribution": {"probabilities": list(part.probabilities.items())}}
-        is_bent = isinstance(part, Scaled)  # whose density is not constant between its edges
-        stated = {"edges": part.edges, "densities": part.mean_densities(part.edges)} if is_bent else asdict(part)
+        stated = (
+            {"edges": part.edges, "densities": part.mean_densities(part.edges)}
+            if isinstance(part, Scaled)
+            else asdict(part)
+        )
         return {"window": self.window(name), "expected_action": means[name], "distribution": stated}
 
 
