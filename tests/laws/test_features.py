@@ -125,7 +125,10 @@ def test_commands_convert_inspect_and_optimise(files, agent, tmp_path):
     assert len(manul.Log.read(tmp_path / "log.jsonl", like=agent)) == len(ROWS)
     inspect = "inspect", files / "agent.manul", "--context", json.dumps(CONTEXTS[0].tolist())
     assert "predicted loss" in said(*inspect, "--plot", tmp_path / "policy.png")
-    assert json.loads(said(*inspect, "--json"))["played"][0]["context"]
+    (played,) = json.loads(said(*inspect, "--json"))["played"]
+    for title, (_, knob) in zip(agent.space.titles, agent.space.knobs, strict=True):
+        shown = played if agent.space.is_number else played["knobs"][title]
+        assert (shown.get("window") is None) == knob.is_option
     CliRunner().invoke(
         main, ["optimize", str(files / "log.parquet"), "--candidate", "auto", "--out", str(tmp_path / "new.manul")]
     )
