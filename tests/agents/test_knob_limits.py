@@ -1,6 +1,7 @@
 """Limits between knobs: never violated, with densities that integrate to 1, and one sentence if they leave no value."""
 
 import copy
+import functools
 import pickle
 
 import numpy as np
@@ -9,13 +10,14 @@ import pytest
 import manul
 from manul.errors import InputError, ParameterError
 from manul.utils import model_files
-from tests.agents.test_knobs import CONTEXTS, SPACES, assert_mean_is, play
+from tests.agents.test_knobs import CONTEXTS, SPACES, play
 
 
-def limited_agent(**settings):
-    def limits(chosen):
-        return {"discount": (0, 0.3 * (chosen["price"] - 5) / 45)} if "price" in chosen else {}
+def dear_offers(chosen):
+    return {"discount": (0, 0.3 * (chosen["price"] - 5) / 45)} if "price" in chosen else {}
 
+
+def limited_agent(limits=dear_offers, **settings):
     return manul.Auto(actions=SPACES["two"], limits=limits, **settings)
 
 
@@ -56,26 +58,39 @@ def test_limits_that_are_set_again_after_loading_hold():
     )
 
 
-def test_inverse_densities_average_to_the_volume_that_limits_leave():
-    agent = play(limited_agent(epsilon=0.3, nearby=0.5), 300)
-    inverse = 1 / agent.decide_many(CONTEXTS).densities
-    assert_mean_is(inverse, 40 * 0.3 * (30 - 5) / 45)
+@pytest.fixture(scope="module")
+def limited():
+    """An agent that has learned, and its decisions: each takes milliseconds, because its limits are a function."""
+    agent = play(limited_agent(epsilon=0.3, nearby=0.5), 200)
+    return agent, agent.decide_many(CONTEXTS[:300])
 
 
-def test_limits_are_never_violated():
-    agent = play(limited_agent(epsilon=0.3), 300)
-    actions = agent.decide_many(CONTEXTS).actions
+def assert_same(agent, one, other):
+    first, second = (agent.space.rows(each.actions, len(each)) for each in (one, other))
+    assert first == pytest.approx(second, rel=1e-12)
+    assert one.densities == pytest.approx(other.densities, rel=1e-12)
+    assert one.floors == pytest.approx(other.floors, rel=1e-12)
+
+
+def test_limits_in_a_function_and_as_a_text_give_the_same_decisions(limited):
+    # That texts have exact densities is a law, tests/laws/test_limits.py.
+    agent = play(limited_agent(["discount <= 0.3 * (price - 5) / 45"], epsilon=0.3, nearby=0.5), 200)
+    assert_same(agent, limited[1], agent.decide_many(CONTEXTS[:300]))
+
+
+def test_limits_are_never_violated(limited):
+    actions = limited[1].actions
     assert (actions["discount"] <= 0.3 * (actions["price"] - 5) / 45 * (1 + 1e-12)).all()
 
 
-def test_with_limits_the_density_integrates_to_that_of_the_first_knob():
-    agent = play(limited_agent(epsilon=0.3, nearby=0.5), 300)
-    free, context = unlimited_copy(agent), CONTEXTS[0]
+def test_with_limits_the_density_integrates_to_that_of_the_first_knob(limited):
+    agent, context, count = limited[0], CONTEXTS[0], 300
+    free = unlimited_copy(agent)
     for price in (12.0, 30.0, 48.0):
         widest = 0.3 * (price - 5) / 45
-        discounts = (np.arange(2000) + 0.5) / 2000 * widest
-        columns = {"price": np.full(2000, price), "discount": discounts}
-        mass = agent.distributions(np.tile(context, (2000, 1))).density(columns).mean() * widest
+        discounts = (np.arange(count) + 0.5) / count * widest
+        columns = {"price": np.full(count, price), "discount": discounts}
+        mass = agent.distributions(np.tile(context, (count, 1))).density(columns).mean() * widest
         assert mass == pytest.approx(free.distribution(context).marginal("price").density(price), rel=0.02)
 
 
@@ -87,12 +102,13 @@ def test_limits_may_depend_on_options_and_take_away_options():
             return {"template": ["b"]}
         return {"price": (30, 40)} if "price" not in chosen else {"days": (1, 4)}
 
-    agent = play(manul.Auto(actions=actions, limits=limits, epsilon=0.5), 200)
-    decisions = agent.decide_many(CONTEXTS[:2000])
+    texts = ["template == 'b'", "price >= 30", "price <= 40", "days <= 4"]
+    agent, twin = (play(manul.Auto(actions=actions, limits=each, epsilon=0.5), 40) for each in (limits, texts))
+    decisions = agent.decide_many(CONTEXTS[:100])
     assert set(decisions.actions["template"]) == {"b"}
     assert set(decisions.actions["days"]) == {1, 2, 3, 4}
     assert ((decisions.actions["price"] >= 30) & (decisions.actions["price"] <= 40)).all()
-    assert_mean_is(1 / decisions.densities, 10 * 4)
+    assert_same(agent, decisions, twin.decide_many(CONTEXTS[:100]))
 
 
 def test_limits_that_leave_nothing_are_one_sentence_and_change_nothing():
@@ -146,13 +162,19 @@ LIMITED = {
 }
 
 
-@pytest.mark.parametrize("rounds", [0, 300])
+@functools.cache
+def explorer_of(name, rounds):
+    actions, limits = LIMITED[name]
+    return play(manul.Auto(actions=actions, limits=limits, epsilon=0.05, seed=2), rounds)
+
+
+@pytest.mark.parametrize("rounds", [0, 100])
 @pytest.mark.parametrize("within", [None, {"price": (10, 10.5)}])
 @pytest.mark.parametrize("name", LIMITED)
 def test_no_allowed_action_has_a_density_below_the_floor(name, within, rounds):
     actions, limits = LIMITED[name]
-    agent = play(manul.Auto(actions=actions, limits=limits, epsilon=0.05, seed=2), rounds)
-    context, count = CONTEXTS[0], 400
+    agent = explorer_of(name, rounds)
+    context, count = CONTEXTS[0], 150
     everywhere = manul.Auto(actions=actions, limits=limits, epsilon=1.0).decide_many(
         [context] * count, [within] * count
     )

@@ -40,6 +40,8 @@ VALUES = {
     "datetime with a zone": lambda level, n: moment(level, n, OSLO),
     "datetime with offsets": lambda level, n: moment(level, n, ZONES[n % 3]),
     "datetime without a zone": lambda level, n: moment(level, n),
+    "date or datetime": lambda level, n: moment(level, n) if n % 4 < 2 else moment(level, n).date(),
+    "datetime with or without a zone": lambda level, n: moment(level, n, OSLO if n % 4 < 2 else None),
     "time of day": lambda level, n: datetime.time(4 + 12 * level, n % 60),
     "tags": lambda level, n: [[], ["new"]][level] + ["blue", "red"][: n % 3],
     "list of numbers": lambda level, n: [level, n % 3, 2.5][: 1 + n % 3],

@@ -4,6 +4,7 @@ import numpy as np
 
 import manul
 from manul.actions.kinds.knob import KINDS
+from manul.actions.limits import what_is_left
 from tests.laws.log_span import LogSpan
 
 CONTEXTS = np.random.default_rng(1).random((40, 2)).astype(np.float32)
@@ -18,6 +19,10 @@ SPACES = {
     **KNOBS,
     "named": {"price": (10.0, 50.0)},
     "several": {"price": (10, 50), "days": KNOBS["steps"], "template": manul.Choice(["a", "b"]), "reach": KNOBS["log"]},
+    "limited": manul.ActionSpace(
+        {"price": (10, 50), "discount": (0, 0.5), "template": manul.Choice(["plain", "bold", "long"])},
+        ["discount <= 1 - 9 / price", "template in ('bold', 'long') if discount > 0.25"],
+    ),
 }
 
 
@@ -34,10 +39,23 @@ def narrower(space):
     return space.unwrap(parts)
 
 
+def baseline_of(space):
+    """An action of a space, as a user writes it, that is in its narrower ranges too."""
+    return space.unwrap({name: knob.sweep(4)[1 if knob.is_option else 2] for name, knob in space.knobs})
+
+
 def loss_of(space, action):
     """A loss in [0, 1] that is lowest in the lower third of each knob."""
     sizes = [knob.volume - 1 if knob.is_option else 1.0 for _, knob in space.knobs]
     return float(np.abs(space.positions(action) / np.array(sizes) - 0.3).mean())
+
+
+def uniform_over(space, decisions):
+    """The density of each action if all that is allowed were equally likely, over its own one."""
+    if space.limited is not None:
+        left = what_is_left(space, decisions.actions)
+        return 1 / (decisions.densities * np.prod([*left.lengths.values()], axis=0))
+    return 1 / space.relative(decisions.densities, space.rows(decisions.actions, len(decisions)))
 
 
 def trained(actions, rounds=60, **settings):

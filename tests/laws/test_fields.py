@@ -162,8 +162,7 @@ async def _serve(service):
 def _context(name, n):
     """A context with a field of a kind, one that is missing at times, and one that is absent at times."""
     given = {kind.lacking: kind.context(n) for kind in FIELDS if kind.name == name}
-    fields = {lacking or "always": each["field"] for lacking, each in given.items() if "field" in each}
-    return manul.ContextSchema().to_json(fields)
+    return {lacking or "always": each["field"] for lacking, each in given.items() if "field" in each}
 
 
 async def _play(service, loop, name):
@@ -173,11 +172,11 @@ async def _play(service, loop, name):
     await service.post(f"/{loop}/pause")
     await _decide_and_report(service, loop, name, LOGGED[:45])
     model, log = [(await service.client.get(f"/v1/loops/{loop}/{part}")).content for part in ("model", "log")]
-    return manul.loads(model), manul.Log.from_table(parquet.read_table(io.BytesIO(log))).rows(slice(45, None))
+    return manul.loads(model), manul.Log.from_table(parquet.read_table(io.BytesIO(log)))
 
 
 async def _decide_and_report(service, loop, name, rounds):
-    given = [{"context": _context(name, n)} for n in rounds]
+    given = [{"context": manul.ContextSchema().to_json(_context(name, n))} for n in rounds]
     decisions = (await service.post(f"/{loop}/decisions/batch", decisions=given))["decisions"]
     losses = [abs(each["action"] - 0.2 - 0.6 * (n % 2)) for each, n in zip(decisions, rounds, strict=True)]
     reports = [{"id": each["id"], "loss": loss} for each, loss in zip(decisions, losses, strict=True)]
@@ -187,4 +186,20 @@ async def _decide_and_report(service, loop, name, rounds):
 @pytest.mark.parametrize("name", VALUES)
 def test_a_model_on_the_log_of_its_loop_states_the_densities_that_were_logged(served, name):
     model, log = served[name]
-    assert states_its_densities(model, log)
+    assert states_its_densities(model, log.rows(slice(45, None)))
+
+
+@pytest.mark.parametrize("form", [".csv", ".jsonl"])
+@pytest.mark.parametrize("name", VALUES)
+def test_so_does_it_on_a_text_file_of_the_log(served, name, form, tmp_path):
+    model, log = served[name]
+    assert states_its_densities(model, through(log.rows(slice(45, None)), model, form, tmp_path))
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_policy_optimised_from_the_log_of_a_loop_sees_live_contexts_as_those_of_the_log(served, name):
+    log = served[name][1]
+    policy = manul.optimize(log, candidates=["auto"], seed=1, progress=False).policy
+    live = [_context(name, n) for n in (*LEARNED[:45], *LOGGED[:45])]
+    assert [policy.best(each) for each in live] == [policy.best(each) for each in log.context_rows()]
+    assert len({policy.best(each) for each in live}) > 1

@@ -76,6 +76,20 @@ def test_an_agent_on_its_own_log_states_the_densities_that_it_logged(name, way, 
 
 
 @pytest.mark.parametrize("name", SPACES)
+def test_what_a_log_declares_is_not_replaced_by_that_of_an_agent_that_it_is_like(name, tmp_path):
+    log = logged(name)[1]
+    steps = {each: manul.Stepped(-9, 9999, 1) for each in log.space.names}
+    other = manul.Auto(actions=log.space.unwrap(steps))
+    log.write(tmp_path / "log.parquet")
+    for back in (
+        manul.Log.read(tmp_path / "log.parquet", like=other),
+        manul.Log.from_arrow(log.to_arrow(), like=other),
+        manul.Log.from_pandas(log.to_pandas(), like=other),
+    ):
+        assert (back.space, back.space.limits) == (log.space, log.space.limits)
+
+
+@pytest.mark.parametrize("name", SPACES)
 def test_an_action_that_the_space_does_not_have_is_refused(name, tmp_path):
     agent, log = logged(name)
     log.write(tmp_path / "log.csv")

@@ -9,14 +9,9 @@ import pytest
 import manul
 from manul import checks
 from manul.actions.space import ActionSpace
-from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower, trained
+from tests.laws.spaces import CONTEXTS, SPACES, baseline_of, loss_of, narrower, trained, uniform_over
 
 STEPS = {"steps": (0.6, 0.9), "budget": 1e9, "seed": 3}
-
-
-def baseline_of(space):
-    """An action of a space, as a user writes it, that is in its narrower ranges too."""
-    return space.unwrap({name: knob.sweep(4)[1 if knob.is_option else 2] for name, knob in space.knobs})
 
 
 def make(actions, baseline=None, **settings):
@@ -47,8 +42,7 @@ def test_the_mean_of_uniform_over_own_density_is_one(space, baseline):
     drawn = manul.Rollout(agent, baseline=given, **STEPS)
     contexts = np.tile(CONTEXTS, (30, 1))
     decisions = drawn.decide_many(contexts, actions=[own] * len(contexts) if baseline == "caller" else None)
-    table = drawn.space.rows(decisions.actions, len(contexts))
-    ratios = 1 / drawn.space.relative(decisions.densities, table)
+    ratios = uniform_over(drawn.space, decisions)
     # A single number counts as spread over 1/1024 of its range, in which the density of the learner may have an edge.
     assert abs(ratios.mean() - 1) < 5 * ratios.std() / np.sqrt(len(ratios)) + 0.01
 
@@ -128,3 +122,12 @@ def test_actions_that_a_space_does_not_have_are_refused_in_one_sentence(rollout)
     for wrong in ({"nothing": 1}, object(), None):
         with pytest.raises(manul.ManulError, match="action must be what you would choose, since the baseline is the"):
             caller.decide(CONTEXTS[0], action=wrong)
+
+
+def test_a_baseline_that_breaks_the_limits_in_a_narrower_range_is_named():
+    agent = manul.Auto(actions={"price": (10, 50), "discount": (0, 0.5)}, limits=["discount <= 1 - 9 / price"])
+    rollout = manul.Rollout(agent, baseline={"price": 20, "discount": 0.1})
+    with pytest.raises(
+        manul.errors.InputError, match=r"^baseline \{.*\}, which is \{.*\} within \{.*\}: action must keep"
+    ):
+        rollout.decide(CONTEXTS[0], {"price": (10, 11), "discount": (0.3, 0.5)})

@@ -1,42 +1,56 @@
-"""Laws that hold for loops of every space of actions, over HTTP. Plug-in kinds are known to requests if they are imported first."""
+"""Laws that hold for loops of every space of actions, over HTTP."""
 
 import asyncio
+import importlib
+import sys
 
 import numpy as np
 import pytest
 
 import manul
+import tests
 from manul.actions.decision import Decision
 from manul.actions.limits import what_is_left
 from manul.actions.space import ActionSpace
-from manul.service.client.calls import _described
-from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower
-from tests.service.conftest import Service
-from tests.service.test_recovery import model_of, replayed
+from tests.laws.spaces import CONTEXTS, SPACES, baseline_of, loss_of, narrower
 
-LIMITS = ["discount <= 1 - 9 / price", "template in ('bold',) if discount > 0.15"]
-LIMITED = {"price": (10, 50), "discount": (0, 0.3), "template": manul.Choice(["plain", "bold", "long"])}
-NAMES = ["span", "steps", "choice", "named", "several", "limited"]
 ROUNDS = 60
+PLAN = {"steps": [0.6], "budget": 1e9}
+
+
+@pytest.fixture(scope="module")
+def modules(log_span):  # noqa: ARG001 - requests know the kinds that are registered when the service is imported
+    """Imports modules as a program that imports the plug-in before the service, which `manul --plugin` is."""
+
+    def remove():
+        names = [name for name in sys.modules if name.startswith(("manul.service", "tests.service"))]
+        return {name: sys.modules.pop(name) for name in names}
+
+    before = remove()
+    yield importlib.import_module
+    remove()
+    sys.modules.update(before)
+    for package in (manul, tests):
+        vars(package).pop("service", None)
+        if f"{package.__name__}.service" in before:
+            package.service = before[f"{package.__name__}.service"]
 
 
 class Played:
     """What a loop answered in some rounds, with its model, its log and what it would answer while it is paused."""
 
-    def __init__(self, name, path):
-        actions = {"limited": LIMITED}.get(name) or SPACES[name]
-        if name == "several":
-            actions = {knob: each for knob, each in actions.items() if knob != "reach"}  # a plug-in
-        self.limits = LIMITS if name == "limited" else None
-        self.space = ActionSpace(actions, self.limits)
+    def __init__(self, name, path, modules):
+        self.space = ActionSpace(SPACES[name])
         self.path = path
-        asyncio.run(self.play(path / "a.db"))
+        self.recovery, self.calls = modules("tests.service.test_recovery"), modules("manul.service.client.calls")
+        asyncio.run(self.play(modules("tests.service.conftest").Service(path / "a.db")))
 
-    async def play(self, store):
-        agent = {"kind": "auto", "epsilon": 0.5, "seed": 7} | ({"limits": LIMITS} if self.limits else {})
-        service = Service(store)
+    async def play(self, service):
+        limits = {"limits": [*map(str, self.space.limits)]} if self.space.limits else {}
+        agent = {"kind": "auto", "epsilon": 0.5, "seed": 7} | limits
         async with service.running(snapshot_events=10**9):
-            self.status = await service.post("", 201, name="x", actions=_described(self.space), agent=agent)
+            actions = self.calls._described(self.space)
+            self.status = await service.post("", 201, name="x", actions=actions, agent=agent)
             self.rows = []
             for first in range(0, ROUNDS, 20):
                 self.rows += await self.batch(service, first)
@@ -51,13 +65,19 @@ class Played:
             self.repeated = [await service.post("/x/decisions", **asked) for asked, _ in self.rows[:20]]
             await service.post("/x/resume")
             await service.learned("x", ROUNDS + 20)
-            self.resumed, self.replayed = model_of(service.engine.loop("x")), replayed(service.engine, "x")[0]
+            self.resumed = self.recovery.model_of(service.engine.loop("x"))
+            self.replayed = self.recovery.replayed(service.engine, "x")[0]
+            answer = await service.client.put("/v1/loops/x/rollout", json={"baseline": baseline_of(self.space), **PLAN})
+            assert answer.status_code in (200, 201), answer.text
+            self.model_of_rollout = (await service.client.get("/v1/loops/x/model")).content
+            self.rolled = await self.batch(service, ROUNDS + 20)
+            self.logged_rollout = (await service.client.get("/v1/loops/x/log")).content
 
     async def batch(self, service, first):
         narrow = narrower(self.space)
         stated = narrow if isinstance(narrow, dict) else list(narrow)
         asked = [
-            {"context": CONTEXTS[n % 40].tolist(), "id": f"o{n}", "within": None if n % 3 or self.limits else stated}
+            {"context": CONTEXTS[n % 40].tolist(), "id": f"o{n}", "within": None if n % 3 else stated}
             for n in range(first, first + 20)
         ]
         made = (await service.post("/x/decisions/batch", decisions=asked))["decisions"]
@@ -66,9 +86,9 @@ class Played:
         return list(zip(asked, made, strict=True))
 
 
-@pytest.fixture(scope="module", params=NAMES)
-def played(request, tmp_path_factory):
-    return Played(request.param, tmp_path_factory.mktemp("loop"))
+@pytest.fixture(scope="module", params=SPACES)
+def played(request, tmp_path_factory, modules):
+    return Played(request.param, tmp_path_factory.mktemp("loop"), modules)
 
 
 def test_a_space_survives_http(played):
@@ -78,7 +98,7 @@ def test_a_space_survives_http(played):
 
 
 def test_the_same_events_give_the_same_model_in_library_and_service(played):
-    agent = manul.Auto(actions=played.space, epsilon=0.5, seed=7, limits=played.limits)
+    agent = manul.Auto(actions=played.space, epsilon=0.5, seed=7)
     for asked, made in played.rows:
         within = played.space.stated(asked["within"])
         decision = Decision(made["action"], made["density"], within, None, made.get("densities"))
@@ -121,3 +141,23 @@ def test_the_summary_and_the_report_show_every_knob(played):
     shown = [each["name"] for each in played.summary.get("knobs", [])]
     assert shown == ([] if played.space.is_number else played.space.titles)
     assert any(each["name"].startswith("constant") for each in played.report["candidates"])
+
+
+def test_a_rollout_states_the_densities_of_its_mixture(played):
+    agent = manul.loads(played.model_of_rollout)
+    rollout = manul.Rollout(agent, baseline=baseline_of(played.space), **PLAN)
+    assert {made["arm"] for _, made in played.rolled} == {"learner", "baseline"}
+    for asked, made in played.rolled:
+        assert made["arm"] == "learner" or made["action"] == baseline_of(played.space)
+        density = rollout.distributions([asked["context"]], [asked["within"]]).density([made["action"]])[0]
+        assert density == pytest.approx(made["density"])
+
+
+def test_a_policy_optimised_from_the_log_of_a_loop_stays_inside(played):
+    (played.path / "rollout.parquet").write_bytes(played.logged_rollout)
+    log = manul.Log.read(played.path / "rollout.parquet")
+    assert log.space.limits == played.space.limits
+    policy = manul.optimize(log, candidates=["auto"], progress=False).policy
+    assert policy.space == played.space
+    columns = played.space.columns_of([policy.best(context) for context in CONTEXTS])
+    assert what_is_left(played.space, played.space.unwrap(columns)).inside.all()

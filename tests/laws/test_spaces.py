@@ -11,7 +11,7 @@ import manul
 from manul import checks
 from manul.actions.distributions import distributions_of
 from manul.actions.space import ActionSpace
-from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower, test_every_kind_is_tried, trained
+from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower, test_every_kind_is_tried, trained, uniform_over
 
 __all__ = ["test_every_kind_is_tried"]
 
@@ -65,9 +65,7 @@ def test_the_mean_of_uniform_over_own_density_is_one(agent):
     contexts = np.tile(CONTEXTS, (25, 1))
     decisions = explorer.decide_many(contexts)
     explorer.learn_many(contexts, decisions, [loss_of(explorer.space, each.action) for each in decisions])
-    decisions = explorer.decide_many(contexts)
-    table = explorer.space.rows(decisions.actions, len(contexts))
-    ratios = 1 / explorer.space.relative(decisions.densities, table)
+    ratios = uniform_over(explorer.space, explorer.decide_many(contexts))
     assert abs(ratios.mean() - 1) < 5 * ratios.std() / np.sqrt(len(ratios)) + 1e-9
 
 

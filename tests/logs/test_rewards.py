@@ -169,3 +169,9 @@ def test_convert_takes_a_range_of_rewards(tmp_path):
     assert Log.read(names[1]).reward_range == (0.0, 100.0)
     refused = CliRunner().invoke(main, ["convert", *names, "--rewards", "0", "100", "--losses", "0", "1"])
     assert refused.exit_code == 2
+
+
+def test_rewards_in_place_of_losses_are_refused_with_what_to_pass():
+    for losses, rewards in ((None, [0.5]), ([0.5], [0.5])):
+        with pytest.raises(manul.errors.ParameterError, match="they are the negative rewards, and rewards=True"):
+            manul.Log([[1.0]], [0.5], [1.0], losses, rewards=rewards)

@@ -373,7 +373,7 @@ class _Clause(NamedTuple):
 
 
 def field_values(limits: DeclaredLimits | FunctionLimits, context: Mapping[str, Any] | None) -> Floats:
-    """The numbers of a context that the limits need; None is a row of numbers, which has no names.
+    """The numbers of a context that the limits need; None is one without names.
 
     >>> from manul.actions.space import ActionSpace
     >>> limits = DeclaredLimits(ActionSpace({"price": (10, 50)}).knobs, ["price >= 2 * cost"])
@@ -382,7 +382,7 @@ def field_values(limits: DeclaredLimits | FunctionLimits, context: Mapping[str, 
     """
     if context is None:
         raise InputError(
-            f"The limits need the number {limits.fields[0]!r}, so contexts must have names, got a row of numbers.",
+            f"The limits need the number {limits.fields[0]!r}, so contexts must have names, but this one has none.",
             "context",
         )
     return np.array([_number(name, _find(name, context)) for name in limits.fields])

@@ -16,7 +16,7 @@ from manul.actions.limits import what_is_left
 from manul.actions.space import UNNAMED, ActionSpace
 
 Floats = npt.NDArray[np.float64]
-_POINTS = 200  # actions at which a density with several knobs is checked
+_POINTS = 50  # actions at which a density with several knobs is checked, in each of some contexts
 
 
 class CheckedSpace(Protocol):
@@ -124,8 +124,9 @@ class AnySpace:
         return False
 
     def check_density(self, distribution: JointDistribution, within: Any = None) -> None:
-        """Check the joint distribution and that of each knob."""
-        parts = [distribution, *map(distribution.marginal, self.space.names)]
+        """Check the joint distribution and that of each knob; with limits, these are shares of draws."""
+        names = [] if self.space.limits else self.space.names
+        parts = [distribution, *map(distribution.marginal, names)]
         assert all(abs(part.integral() - 1) < 1e-9 for part in parts), "a distribution must integrate to 1"
         actions = list(self._actions(within))
         assert all(distribution.density(action) > 0 for action in actions), "a density must be positive on its support"

@@ -26,6 +26,6 @@ def check(log: Path, policy: Path | None, knobs: Any, log_format: str | None, *,
     from manul.offpolicy.evaluation import report
 
     loaded = None if policy is None else manul.load(policy)
-    findings = doctor(report.Stored([log], knobs, log_format), loaded, **ranges, progress=sys.stderr.isatty())
+    findings = doctor(report.Stored([log], knobs, log_format, loaded), loaded, **ranges, progress=sys.stderr.isatty())
     echo(report.findings_json(findings) if as_json else report.findings_text(findings))
     return 0 if report.fit(findings) else 1

@@ -84,10 +84,11 @@ def evaluate(
     from manul.offpolicy.evaluation import report
 
     policies = [policy, *(path for path in logs if path.suffix in MODEL)]
-    stored = report.Stored([path for path in logs if path.suffix not in MODEL], file_format=log_format)
-    if not stored.paths:
+    paths = [path for path in logs if path.suffix not in MODEL]
+    if not paths:
         raise click.UsageError("missing argument LOGS")
     loaded = [manul.load(path) for path in policies]
+    stored = report.Stored(paths, file_format=log_format, policy=loaded[0])
     shared: dict[str, Any] = {"level": level, "actions": actions, "losses": losses, "rewards": rewards}
     shared |= {"largest_weight": largest_weight, "progress": sys.stderr.isatty()}
     if len(policies) > 1 or against or by or clusters:

@@ -38,6 +38,11 @@ class KnobEffect:
     outcome: Outcome = LOSSES
 
     @property
+    def title(self) -> str:
+        """The name of the knob for people."""
+        return self.name or "action"
+
+    @property
     def outcomes(self) -> tuple[float, ...]:
         """The predicted losses, or rewards, as they are shown."""
         return tuple(map(self.outcome.from_loss, self.losses))
@@ -69,7 +74,7 @@ class KnobEffect:
         marked = self.knob.places([self.best])[0], self.best_outcome
         dots = self.knob.is_discrete
         drawn = knob_plots.loss_plot(places, self.outcomes, marked, axes, dots=dots, outcome=self.outcome)
-        knob_plots.label_knob(drawn, self.name)
+        knob_plots.label_knob(drawn, self.title)
         return label_options(drawn, self.values) if self.knob.is_option else drawn
 
 
@@ -112,7 +117,7 @@ def knob_effects(agent: AutoKnobs, context: Context, *, points: int = POINTS) ->
     >>> price.values[0], price.best, template.values
     (10.0, 30.0, ('a', 'b'))
     """
-    best = agent.best(context)
+    best = agent.space.wrap(agent.best(context))
     return tuple(_effect(agent, context, best, name, knob, points) for name, knob in agent.space.knobs)
 
 
@@ -150,7 +155,7 @@ def _effect(
 def _losses(agent: AutoKnobs, context: Context, actions: list[dict[str, Any]]) -> Floats:
     _, seen = agent.player_and_context(context)
     contexts: Any = [seen] * len(actions) if isinstance(seen, dict) else np.tile(seen, (len(actions), 1))
-    return agent.predict_losses(contexts, actions)
+    return agent.predict_losses(contexts, [agent.space.unwrap(action) for action in actions])
 
 
 def _edges(knob: Knob, values: tuple[Any, ...]) -> Floats:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from manul.actions.distribution import Options
+from manul.actions.distribution import Options, Scaled
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import KnobValue
 from manul.agents.auto_knobs import MOST_COMBINATIONS, AutoKnobs
@@ -50,7 +50,11 @@ class KnobsInContext:
             if name in branch.others and all(best[choice] == option for choice, option in branch.options.items()):
                 low, high = branch.others[name].densest()
                 return float(low), float(high)
-        return None
+        part = self.distribution.marginal(name)
+        if self.distribution.branches or isinstance(part, Options):
+            return None
+        low, high = part.densest()  # with limits
+        return float(low), float(high)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values.
@@ -60,15 +64,21 @@ class KnobsInContext:
         >>> knobs_in_context(agent, [0.5]).as_dict()["knobs"]["template"]["distribution"]
         {'probabilities': [('a', 0.5), ('b', 0.5)]}
         """
-        means = self.distribution.mean()
-        knobs = {effect.name: {**self._knob(effect.name, means), **effect.as_dict()} for effect in self.effects}
-        return {"context": self.context, "best": self.best, "knobs": knobs}
+        space = self.distribution.space
+        means = space.wrap(self.distribution.mean())
+        knobs = {effect.title: {**self._knob(effect.name, means), **effect.as_dict()} for effect in self.effects}
+        return {"context": self.context, "best": space.unwrap(self.best), "knobs": knobs}
 
-    def _knob(self, name: str, means: dict[str, KnobValue]) -> dict[str, Any]:
+    def _knob(self, name: str, means: Mapping[str, KnobValue]) -> dict[str, Any]:
         part = self.distribution.marginal(name)
         if isinstance(part, Options):
             return {"distribution": {"probabilities": list(part.probabilities.items())}}
-        return {"window": self.window(name), "expected_action": means[name], "distribution": asdict(part)}
+        stated = (
+            {"edges": part.edges, "densities": part.mean_densities(part.edges)}
+            if isinstance(part, Scaled)
+            else asdict(part)
+        )
+        return {"window": self.window(name), "expected_action": means[name], "distribution": stated}
 
 
 def knobs_in_context(agent: AutoKnobs, context: Context, shown: Context = None) -> KnobsInContext:

@@ -96,7 +96,9 @@ def _knob_text(description: Any) -> str:
         return "{:g} to {:g}".format(*description)
     if "options" in description:
         return ", ".join(map(str, description["options"]))
-    return "{low:g} to {high:g} in steps of {step:g}".format(**description)
+    if description.keys() == {"low", "high", "step"}:
+        return "{low:g} to {high:g} in steps of {step:g}".format(**description)
+    return _format(description)
 
 
 def _features_text(features: Sequence[Feature]) -> str:
@@ -136,10 +138,12 @@ def knobs_text(policy: KnobsInContext) -> str:
     """Format the best action, what is played, and the predicted loss or reward along each knob."""
     outcome = policy.outcome.name
     rows = [("knob", "best", "window", f"effect on the {outcome}")]
-    rows += [(each.name, _value(each.best), _window(policy, each), f"{each.size:.4f}") for each in policy.effects]
+    rows += [(each.title, _value(each.best), _window(policy, each), f"{each.size:.4f}") for each in policy.effects]
     parts = ["\n".join([f"context {json.dumps(policy.context, ensure_ascii=False)}", *_table(rows)])]
     for effect in policy.effects:
-        title = f"predicted {outcome} by {effect.name}, with the other knobs at their best"
+        title = f"predicted {outcome} by {effect.title}" + (
+            ", with the other knobs at their best" if effect.name else ""
+        )
         parts.append("\n".join([title, *_table(_effect_rows(effect, outcome))]))
     return "\n\n".join(parts)
 
@@ -159,7 +163,7 @@ def _effect_rows(effect: KnobEffect, outcome: str) -> Iterator[tuple[str, ...]]:
         (effect.values[number], effect.outcomes[number], "") for number in few if effect.values[number] != effect.best
     ]
     rows.append((effect.best, effect.best_outcome, "best"))
-    yield effect.name, outcome
+    yield effect.title, outcome
     for value, number, mark in sorted(rows, key=lambda row: effect.knob.position(row[0], effect.name)):
         yield _value(value), f"{number:.4f}", mark
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,7 @@ AnyKnobs = Mapping[str, Any] | Knob[Any] | ActionSpace | None
 _View = TypeVar("_View")
 
 
+@runtime_checkable
 class Declares(Protocol):
     """An agent or a log, which says of another log what its file may not."""
 
@@ -96,9 +97,13 @@ class _Settings:
 
     def problems(self, path: Path, *, needs_density: bool = True) -> Problems:
         schema, space, _ = self._likeness
-        space = check_knobs(self.knobs) or space
+        given = check_knobs(self.knobs)
+        space = given or space
         knobs = None if space is None or space.is_number else space
-        return Problems(path, self.skip_bad, needs_density=needs_density, knobs=knobs, like=schema)
+        replaces = given is not None
+        return Problems(
+            path, self.skip_bad, needs_density=needs_density, knobs=knobs, replaces_knobs=replaces, like=schema
+        )
 
     def declaration(self) -> Callable[[Metadata], Metadata]:
         """What adds to the metadata of a file what is declared."""
@@ -177,6 +182,9 @@ class Log:
             )
         reject_text("losses", losses)
         losses = np.asarray(losses, np.float64)
+        if losses.ndim != 1 or not isinstance(rewards, bool):
+            rule = "losses must be one number per row; for a log of rewards, they are the negative rewards, and rewards=True."
+            raise ParameterError(rule, "losses")
         named = frame_tables.context_table(contexts)
         contexts = contexts if named is None else named
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}

@@ -85,7 +85,11 @@ class ConstantBaseline:
     def arm(self, context: Context, within: Any, action: Any) -> BaselineArm:
         _refuse(action)
         own = self.space.nearest(self.constant, within)
-        check_limits(self.space, own, within, context)
+        try:
+            check_limits(self.space, own, within, context)
+        except InputError as error:
+            where = f", which is {own!r} within {within!r}" if own != self.constant else ""
+            raise InputError(f"baseline {self.constant!r}{where}: {error}", "baseline") from None
         return _single(self.space, own, within)
 
     def describe(self) -> tuple[Any, model_files.Arrays]:

@@ -265,7 +265,8 @@ def _knobs(schema: pa.Schema, metadata: Metadata, problems: Problems) -> ActionS
     import pyarrow as pa
 
     if not is_several(schema):
-        return unnamed_knob(problems, metadata.knobs)
+        is_number = metadata.action_range is not None and not problems.replaces_knobs
+        return None if is_number else unnamed_knob(problems, metadata.knobs)
     knobs = knobs_of_file(problems, metadata.knobs, [part.name for part in schema.field("action").type])
     for name in [name for name in STRUCTS if name in schema.names]:
         given = schema.field(name).type

@@ -55,8 +55,13 @@ class Problems:
     skip_bad: bool = False
     skipped: int = 0
     needs_density: bool = True  # False if the densities are estimated after reading
-    knobs: ActionSpace | None = None  # of the actions, if they have several and the file does not say
+    knobs: ActionSpace | None = None  # of the actions, if they are other than numbers and the file does not say
+    replaces_knobs: bool = True  # or whatever the file says: `knobs=` does, `like=` does not
     like: ContextSchema | None = None  # of the contexts, if the file does not say their types
+
+    def known_knobs(self, recorded: ActionSpace | None) -> ActionSpace | None:
+        """The knobs of a file that records these, if any."""
+        return self.knobs or recorded if self.replaces_knobs else recorded or self.knobs
 
     def report(self, row: int, column: str, rule: str, got: object, remedy: str = REMEDY) -> None:
         """Count a bad row as skipped, or raise an error."""
@@ -81,7 +86,7 @@ def knobs_of_file(problems: Problems, recorded: ActionSpace | None, names: Itera
     'run.csv sets the knobs price, days but does not say their ranges'
     """
     given, path = [*names], problems.path
-    knobs = problems.knobs or recorded
+    knobs = problems.known_knobs(recorded)
     if knobs is None:
         raise FileError(
             f"{path} sets the knobs {', '.join(given)} but does not say their ranges. Declare them with knobs={{...}}, or "
@@ -100,7 +105,7 @@ def knobs_of_file(problems: Problems, recorded: ActionSpace | None, names: Itera
 
 def unnamed_knob(problems: Problems, recorded: ActionSpace | None) -> ActionSpace | None:
     """The knob of a file with a column action, if it is declared and no number in a range; it has no name."""
-    knobs = problems.knobs or recorded
+    knobs = problems.known_knobs(recorded)
     if knobs is not None and knobs.is_named:
         raise FileError(f"{problems.path} has one value per action, not the knobs {', '.join(knobs.names)}.", "action")
     return knobs

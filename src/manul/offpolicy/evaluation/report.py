@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from manul.actions.space import ActionSpace
-from manul.logs.log import Log
+from manul.actions.space import ActionSpace, several_knobs
+from manul.contexts.schema import ContextSchema
+from manul.logs.log import Declares, Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
-from manul.outcomes import LOSSES
+from manul.outcomes import LOSSES, Outcome
 
 if TYPE_CHECKING:
     from manul.offpolicy.optimization.verdict import Verdict
@@ -23,15 +24,37 @@ _BATCH = 65_536
 _HEADER = ("estimator", "loss", "low", "high", "interval", "rows", "effective size", "mean weight", "largest weight")
 
 
-class Stored:
-    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory."""
+class _Likeness(NamedTuple):
+    """What a policy says of logs: not the range of numbers or of losses, which another policy may have had."""
 
-    def __init__(self, paths: Sequence[Path], knobs: ActionSpace | None = None, file_format: str | None = None) -> None:
+    space: ActionSpace | None
+    schema: ContextSchema
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, policy: Declares) -> _Likeness:
+        return cls(several_knobs(policy), policy.schema, replace(policy.outcome, range="auto"))
+
+
+class Stored:
+    """Logs in files, read in batches each time they are iterated over; nothing is kept in memory.
+
+    A `policy` that declares them says the types of contexts and the knobs that the files do not.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        knobs: ActionSpace | None = None,
+        file_format: str | None = None,
+        policy: object = None,
+    ) -> None:
         self.paths, self.knobs, self.file_format = paths, knobs, file_format
+        self.like = _Likeness.of(policy) if isinstance(policy, Declares) else None
 
     def __iter__(self) -> Iterator[Log]:
         for path in self.paths:
-            yield from Log.batches(path, _BATCH, knobs=self.knobs, format=self.file_format)  # type: ignore[attr-defined,unused-ignore]
+            yield from Log.batches(path, _BATCH, knobs=self.knobs, like=self.like, format=self.file_format)  # type: ignore[attr-defined,unused-ignore]
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:
