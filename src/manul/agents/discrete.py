@@ -40,10 +40,10 @@ class _Discrete(BaseAgent[float]):
     ) -> None:
         outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
         super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
-        self.leaves = check_leaves(leaves)
+        self.half_life, self.leaves = self._host.half_life, check_leaves(leaves)
         self._depth = self.leaves.bit_length() - 1
 
-    def narrow(self, within: Within | None) -> Within:
+    def _narrow(self, within: Within | None) -> Within:
         low, high = self._range.narrow(within, bandwidth=0.0)
         first, last = _core.atoms_inside(self.actions, self.leaves, low, high)
         if first > last:
@@ -101,7 +101,7 @@ class DiscreteTree(_Discrete):
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
-    def make_player(self, width: int) -> _core.Player:
+    def _make_player(self, width: int) -> _core.Player:
         learner = learners.native(self.learner)
         return _core.DiscreteTreePlayer(width=width, depth=self._depth, learner=learner, **self._player_settings)
 
@@ -124,5 +124,5 @@ class DiscreteLinear(_Discrete):
     (0.0, 0.95625)
     """
 
-    def make_player(self, width: int) -> _core.Player:
+    def _make_player(self, width: int) -> _core.Player:
         return _core.DiscreteLinearPlayer(width=width, depth=self._depth, **self._player_settings)

@@ -17,9 +17,8 @@ from manul.actions.distribution import Atoms
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
-from manul.agents.base import densities_by_row, largest_densities_by_row, moments_by_row
+from manul.agents.base import BaseAgent, densities_by_row, largest_densities_by_row, moments_by_row
 from manul.agents.mapped import Mapped, SaveableAgent
-from manul.agents.player_host import PlayerHost
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.in_flight import InFlight
@@ -116,7 +115,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     @property
     def schema(self) -> ContextSchema:
         """The fields of contexts that the learner knows."""
-        return self.agent.schema if isinstance(self.agent, PlayerHost | Mapped) else ContextSchema()
+        return self.agent.schema if isinstance(self.agent, BaseAgent | Mapped) else ContextSchema()
 
     @property
     def agent(self) -> SaveableAgent:
@@ -370,12 +369,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         late = self.progress.waiting(self.progress.latest, self.decisions) if self.progress.missing else []
         return [*overdue, *takewhile(lambda number: time - self._times[number] >= seconds, late[len(overdue) :])]
 
-    def state(self) -> model_files.Arrays:
-        """The complete learned state of the agent inside, as arrays."""
-        return self.agent.state()
-
-    def contents(self) -> model_files.Contents:
-        """The contents of a file with the rollout."""
+    def _contents(self) -> model_files.Contents:
         kind, parameters, arrays = model_files.contents(self.agent)
         baseline, baseline_arrays = self.baseline.describe()
         waiting = [[number, *ticket] for number, ticket in self._in_flight.tickets.items()]
