@@ -13,35 +13,28 @@ import numpy as np
 from manul import _core
 from manul.actions.decision import Within
 from manul.actions.distribution import Atoms
-from manul.actions.schedules import Epsilon, Fading
+from manul.actions.schedules import Fading
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.errors import InputError
-from manul.outcomes import Outcome
 from manul.utils import model_files
 from manul.utils.validation import check_leaves
 
 
 class _Discrete(BaseAgent[float]):
-    """The base class of both agents, with the set of actions."""
+    """The base class of both agents, with the set of actions; `settings` are those of `Cats`, without a bandwidth."""
 
-    def __init__(
-        self,
-        *,
-        actions: Within = (0.0, 1.0),
-        leaves: int,
-        epsilon: Epsilon = 0.05,
-        losses: Within | None = None,
-        rewards: Within | None = None,
-        outcome: Outcome | None = None,
-        seed: int = 0,
-        half_life: float | None = None,
-    ) -> None:
-        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
-        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
+    def __init__(self, *, leaves: int, **settings: Any) -> None:
+        super().__init__(**settings)
         self.half_life, self.leaves = self._host.half_life, check_leaves(leaves)
         self._depth = self.leaves.bit_length() - 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        own = {"actions": self.actions, "leaves": self.leaves, "epsilon": self.epsilon, "losses": self.losses}
+        return self._with_outcome({**own, "seed": self.seed, "half_life": self.half_life})
 
     def _narrow(self, within: Within | None) -> Within:
         low, high = self._range.narrow(within, bandwidth=0.0)
@@ -91,8 +84,7 @@ class DiscreteTree(_Discrete):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        own = {"actions": self.actions, "leaves": self.leaves, "epsilon": self.epsilon, "losses": self.losses}
-        return self._with_outcome({**own, "seed": self.seed, "half_life": self.half_life, "learner": self.learner})
+        return {**super().parameters, "learner": self.learner}
 
     def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "learner": learners.describe(self.learner)}
