@@ -28,6 +28,7 @@ from benchmarks.limits import Check, standard_error
 from manul.actions.kinds.choice import Choice
 from manul.actions.kinds.stepped import Stepped
 from manul.actions.space import ActionSpace
+from manul.agents.player_host import host_of
 from manul.worlds import several
 from manul.worlds.several import Several
 
@@ -234,7 +235,7 @@ def cost(_seeds: Sequence[int], _names: Sequence[str]) -> Iterator[Check]:
 
 def _core_cost(world: Several) -> float:
     agent: Any = manul.Auto(actions=world.actions)
-    player, names = agent.start(world.contexts.shape[1]), list(world.actions)
+    player, names = host_of(agent).start(agent, world.contexts.shape[1]), list(world.actions)
     lows, highs = agent.space.ranges(None)
 
     def play(number: int) -> float:

@@ -21,6 +21,7 @@ import manul
 from benchmarks.loss import COMPARED_CELLS
 from benchmarks.vowpal_wabbit import python_call_seconds
 from manul.agents.learners import CoinBetting
+from manul.agents.player_host import host_of
 from manul.paper.experiments import vowpal_wabbit
 
 BANDWIDTHS = [2.0**-i for i in range(2, 13)]
@@ -108,7 +109,8 @@ def trained_nodes(world, rounds=20_000) -> list[float]:
     """The mean number of nodes that the paper's training updates in a round, by bandwidth."""
     counts = []
     for bandwidth in BANDWIDTHS:
-        player = paper_agent(8192, bandwidth).make_player(WIDTH)
+        agent = paper_agent(8192, bandwidth)
+        player = host_of(agent).start(agent, WIDTH)
         updates = 0
         for context, target in zip(world.contexts[:rounds], world.targets[:rounds], strict=True):
             action, density, _ = player.decide(context, 0.0, 1.0)

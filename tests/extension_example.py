@@ -82,10 +82,10 @@ class BestPoint(BaseAgent):
         self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
 
     @property
-    def narrowest_bandwidth(self):
+    def _narrowest_bandwidth(self):
         return self.bandwidth
 
-    def make_player(self, width):
+    def _make_player(self, width):
         return GridPlayer(**self.parameters)
 
 

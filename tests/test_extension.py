@@ -101,7 +101,7 @@ def test_the_agent_is_a_candidate_of_optimize(log):
 def test_the_agent_runs_from_the_command_line(table, tmp_path):
     options = ["--target", "price", "--agent", "best-point", "--out", tmp_path / "policy.manul", "--json"]
     assert json.loads(ran("run", table, *options))["agent"] == "best-point"
-    assert manul.load(tmp_path / "policy.manul").agent.width == 1
+    assert manul.load(tmp_path / "policy.manul").agent.schema.width == 1
 
 
 @pytest.mark.whole

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from tests.twins import critic, forest
 
 
@@ -35,7 +36,7 @@ def test_native_predictions_are_the_twins(width):
     manul.simulate(agent, manul.worlds.Regression(world.contexts[:, :width], world.targets))
     context = world.contexts[0, :width]
     assert agent.report().forest > 0
-    _, _, centre, _, gain = agent.state()["units"]
+    _, _, centre, _, gain = host_of(agent).state()["units"]
     predicted = forest.curve(agent, context)((np.arange(64) + 0.5) / 64) / gain + centre
     assert np.allclose(agent.report(context if width else []).losses, predicted, atol=1e-5)
 

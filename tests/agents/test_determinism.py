@@ -10,6 +10,7 @@ import pytest
 
 import manul
 from manul import _core, checks
+from manul.agents.player_host import host_of
 
 WORLD = manul.worlds.linear(rounds=3000, width=13)
 
@@ -36,7 +37,7 @@ def fingerprint():
             losses = least + (worst - least) * np.abs(places.mean(axis=1) - 0.3)
             agent.learn_many(rows, decisions, losses)
         digest.update(name.encode())
-        for key, array in sorted(agent.state().items()):
+        for key, array in sorted(host_of(agent).state().items()):
             digest.update(key.encode() + array.tobytes())
     digest.update(manul.dumps(named_agent()))
     return digest.hexdigest()
@@ -91,7 +92,9 @@ def test_simulation_equals_single_calls():
         decision = single.decide(context)
         assert decision.action == action
         single.learn(context, decision, abs(decision.action - target))
-    assert all(np.array_equal(simulated.state()[name], array) for name, array in single.state().items())
+    assert all(
+        np.array_equal(host_of(simulated).state()[name], array) for name, array in host_of(single).state().items()
+    )
 
 
 def test_numpy_draws_the_same_decision_again():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.utils import model_files
 
 H = 1 / 8
@@ -137,7 +138,7 @@ def test_a_drift_alarm_starts_the_schedule_of_auto_again():
     targets[2000:] = 1 - targets[2000:]
     agent, schedule = manul.Auto(seed=1), manul.schedules.Fading()
     manul.simulate(agent, manul.worlds.Regression(contexts, targets))
-    report, age = agent.report(), agent.state()["change"][0]
+    report, age = agent.report(), host_of(agent).state()["change"][0]
     assert report.alarms == 1
     assert 3000 - report.last_alarm <= age < 1500
     assert agent.current_epsilon == report.epsilon == schedule.at(age) > schedule.at(2000)
@@ -149,12 +150,12 @@ def test_a_number_stays_constant_and_the_default_of_auto_is_shown_as_auto():
         manul.simulate(each, WORLD)
     assert (constant_agent.current_epsilon, agent.current_epsilon) == (0.05, 0.05 / 1.4)
     assert agent.epsilon == agent.parameters["epsilon"] == manul.loads(manul.dumps(agent)).epsilon == "auto"
-    assert "learned" not in constant_agent.state()
+    assert "learned" not in host_of(constant_agent).state()
 
 
 @pytest.mark.parametrize("epsilon", [{"first": 2.0}, {"last": 0.1, "other": 1}, {"rounds": None}, [0.1], "auto"])
 def test_a_file_with_a_damaged_schedule_is_refused(epsilon):
-    kind, parameters, arrays = cats().contents()
+    kind, parameters, arrays = model_files.contents(cats())
     with pytest.raises(manul.ManulError):
         manul.loads(model_files.encode(kind, {**parameters, "epsilon": epsilon}, arrays))
 
@@ -163,7 +164,7 @@ def test_a_file_with_a_damaged_schedule_is_refused(epsilon):
 def test_a_file_with_a_damaged_count_of_rounds_is_refused(count):
     agent = cats()
     played(agent, 5)
-    kind, parameters, arrays = agent.contents()
+    kind, parameters, arrays = model_files.contents(agent)
     arrays = {name: array for name, array in {**arrays, "learned": count}.items() if array is not None}
     with pytest.raises(manul.errors.FileError, match="the arrays do not match the settings"):
         manul.loads(model_files.encode(kind, parameters, arrays))
@@ -186,4 +187,4 @@ def test_the_best_action_is_the_centre_of_the_greedy_window_and_changes_nothing(
 def test_the_first_best_action_of_auto_is_the_middle_of_the_range():
     agent = manul.Auto(actions=(10.0, 20.0))
     assert (agent.best({"sky": "grey"}), agent.best({"sky": "blue"}, within=(10, 12))) == (15.0, 11.0)
-    assert agent.decisions == 0
+    assert host_of(agent).decisions == 0

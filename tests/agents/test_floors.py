@@ -5,6 +5,7 @@ import pytest
 
 import manul
 from manul.actions.distribution import Atoms
+from manul.agents.player_host import host_of
 
 RANGES = [None, (2.0, 30.0)]
 SETTINGS = {
@@ -58,7 +59,7 @@ def test_the_floor_is_the_smallest_density_of_the_distribution(kind, within, eps
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_all_ways_of_deciding_give_the_same_floors(kind):
     agent, contexts = teach(make(kind)), np.random.default_rng(1).normal(size=(5, 3))
-    numbers = np.arange(5) + agent.decisions
+    numbers = np.arange(5) + host_of(agent).decisions
     again = [agent.decide_again(int(number), row).floor for number, row in zip(numbers, contexts, strict=True)]
     many_again = agent.decide_many_again(numbers, contexts).floors.tolist()
     assert again == many_again == agent.decide_many(contexts).floors.tolist()

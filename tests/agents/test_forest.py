@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.utils import model_files
 from tests.twins import forest
 
@@ -22,17 +23,17 @@ def play(agent, world, row):
 
 
 def same_states(one, other):
-    return all(np.array_equal(array, other.state()[name]) for name, array in one.state().items())
+    return all(np.array_equal(array, host_of(other).state()[name]) for name, array in host_of(one).state().items())
 
 
 def grown_tree(agent, world, rounds):
     """States of an agent around the growth of one tree: before, when its targets were set, and when it was complete."""
     manul.simulate(agent, manul.worlds.Regression(world.contexts[:rounds], world.targets[:rounds]))
-    made = forest.field(agent.state(), "made")
-    before = started = agent.state()
+    made = forest.field(host_of(agent).state(), "made")
+    before = started = host_of(agent).state()
     for row in range(rounds, len(world)):
         play(agent, world, row)
-        after = agent.state()
+        after = host_of(agent).state()
         if started is before and (forest.field(after, "growing") or forest.field(after, "made") > made):
             started = after
         if forest.field(after, "made") > made:
@@ -59,7 +60,7 @@ def test_a_half_grown_tree_survives_saving(tmp_path):
     agent, world = manul.Auto(seed=1), noisy_world(4, 6000, seed=3)
     manul.simulate(agent, manul.worlds.Regression(world.contexts[:5000], world.targets[:5000]))
     row = 5000
-    while not forest.field(agent.state(), "growing"):
+    while not forest.field(host_of(agent).state(), "growing"):
         play(agent, world, row)
         row += 1
     agent.save(tmp_path / "half.manul")
@@ -102,7 +103,7 @@ def test_trees_are_dropped_after_a_change_of_the_world():
 def test_a_damaged_forest_is_refused(name, value, tmp_path):
     agent = manul.Auto(seed=1)
     manul.simulate(agent, noisy_world(3, 800, seed=4))
-    kind, parameters, arrays = agent.contents()
+    kind, parameters, arrays = model_files.contents(agent)
     model_files.write(tmp_path / "x.manul", kind, parameters, {**arrays, name: np.full_like(arrays[name], value)})
     with pytest.raises(manul.errors.FileError):
         manul.load(tmp_path / "x.manul")
@@ -111,7 +112,7 @@ def test_a_damaged_forest_is_refused(name, value, tmp_path):
 def saved_parts(rounds):
     agent = manul.Auto(seed=1)
     manul.simulate(agent, noisy_world(3, rounds, seed=4))
-    return agent.contents()
+    return model_files.contents(agent)
 
 
 def refuse(kind, parameters, arrays, path):

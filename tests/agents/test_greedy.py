@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import FileError, ParameterError
 from manul.policies import Constant, Linear, theory
 from manul.utils import model_files
@@ -67,14 +68,14 @@ def test_learners_without_an_estimate_are_paid_before_they_learn(rng):
         paid += [each.distribution(context).density(decision.action) / decision.density * loss for each in alone]
         for each in (agent, *alone):
             each.learn(context, decision, loss)
-    assert agent.state()["estimates"] == pytest.approx(paid)
+    assert host_of(agent).state()["estimates"] == pytest.approx(paid)
 
 
 def test_rounds_after_the_horizon_are_played():
     agent = manul.agents.ParetoGreedy(policies=Constant(choices=9), horizon=3)
     for _ in range(5):
         agent.learn(None, agent.decide(None), 0.5)
-    assert agent.decisions == 5
+    assert host_of(agent).decisions == 5
 
 
 @pytest.mark.parametrize(

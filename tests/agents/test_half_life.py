@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import ParameterError
 
 AGENTS = {
@@ -44,7 +45,7 @@ def test_half_life_is_saved(name, tmp_path):
     loaded = manul.load(tmp_path / "agent.manul")
     for each in (agent, loaded):
         each.learn([2.0], each.decide([2.0]), 0.5)
-    assert all(np.array_equal(agent.state()[name], array) for name, array in loaded.state().items())
+    assert all(np.array_equal(host_of(agent).state()[name], array) for name, array in host_of(loaded).state().items())
 
 
 @pytest.mark.parametrize("half_life", [0, -5, float("nan"), float("inf"), "long"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import InputError, ParameterError
 from manul.utils import model_files
 from tests.agents.test_knobs import CONTEXTS, SPACES, play
@@ -117,7 +118,7 @@ def test_limits_that_leave_nothing_are_one_sentence_and_change_nothing():
         agent.decide([1.0])
     with pytest.raises(InputError, match=r"^limits leave no value of discount, got \(0\.4, 0\.5\)\.$"):
         agent.decide_many([[1.0]])
-    assert agent.decisions == 0
+    assert host_of(agent).decisions == 0
 
 
 def test_errors_of_the_limits_function_reach_the_caller():

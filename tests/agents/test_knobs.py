@@ -13,6 +13,7 @@ import pytest
 import manul
 from manul import _core
 from manul.actions.decision import Decision
+from manul.agents.player_host import host_of
 from manul.errors import InputError, ParameterError
 from manul.utils import model_files
 from manul.worlds import several
@@ -83,7 +84,7 @@ def test_native_predictions_are_the_twins(space, rng):
     columns = {
         name: low + p * (high - low) for (name, (low, high)), p in zip(SPACES[space].items(), positions.T, strict=True)
     }
-    _, _, centre, _, gain = agent.state()["units"]
+    _, _, centre, _, gain = host_of(agent).state()["units"]
     surface = twin.Surface.of(agent, CONTEXTS[0].astype(np.float64))
     expected = surface.values(positions, np.zeros(positions.shape[1])) / gain + centre
     assert np.allclose(agent.predict_losses(np.tile(CONTEXTS[0], (50, 1)), columns), expected, atol=1e-5)
@@ -97,7 +98,7 @@ def test_native_windows_are_the_twins(make, box):
     manul.simulate(agent, world)
     agree = []
     for context in world.contexts[:40]:
-        native = np.transpose(agent.player.windows(context, *map(np.ascontiguousarray, box)))
+        native = np.transpose(host_of(agent).player.windows(context, *map(np.ascontiguousarray, box)))
         centres, widths = twin.windows(agent, context.astype(np.float64), box)
         agree.append(np.allclose(native[0], centres, atol=1e-3) and np.allclose(native[1], widths, rtol=1e-2))
     assert np.mean(agree) >= 0.95  # two minima may be equally good up to rounding
@@ -107,9 +108,9 @@ def test_native_windows_are_the_twins(make, box):
 def test_native_draws_and_densities_are_those_of_the_twins_ladder(within):
     agent = play(manul.Auto(actions=SPACES["three"], epsilon=0.2, nearby=0.4, seed=5), 200)
     lows, highs = agent.space.ranges(within)
-    for number, context in enumerate(CONTEXTS[:200], agent.decisions):
-        windows = agent.player.windows(context, lows, highs)
-        positions, densities, _ = agent.player.decide(context, lows, highs, number)
+    for number, context in enumerate(CONTEXTS[:200], host_of(agent).decisions):
+        windows = host_of(agent).player.windows(context, lows, highs)
+        positions, densities, _ = host_of(agent).player.decide(context, lows, highs, number)
         for k, (centre, h) in enumerate(windows):
             ladder = twin.Ladder.around(centre, h, lows[k], highs[k], nearby=0.4, anywhere=0.2, knobs=3)
             assert positions[k] == pytest.approx(ladder.at(*twin.draw(5, number, twin.DRAW_STREAM + k)), abs=1e-9)
@@ -122,7 +123,7 @@ def test_the_probability_of_a_step_is_the_ladders_mass_of_its_cell():
     for context in CONTEXTS[:50]:
         decision = agent.decide(context)
         for (name, knob), (centre, h) in zip(
-            agent.space.knobs, agent.player.windows(context, lows, highs), strict=True
+            agent.space.knobs, host_of(agent).player.windows(context, lows, highs), strict=True
         ):
             ladder = twin.Ladder.around(centre, h, 0, 1, nearby=0.4, anywhere=0.2, knobs=2)
             step = int(knob.position(decision.action[name], name) * knob.count)
@@ -223,7 +224,7 @@ def test_decisions_can_be_drawn_again(actions):
     agent = play(manul.Auto(actions=actions), 100)
     decision = agent.decide(CONTEXTS[0])
     assert agent.decide_again(100, CONTEXTS[0]) == decision
-    assert agent.decisions == 101
+    assert host_of(agent).decisions == 101
 
 
 def test_another_seed_draws_other_actions(actions):
@@ -267,7 +268,9 @@ def test_a_reward_is_the_loss_with_the_opposite_sign(actions):
         assert decision == by_loss.decide(context)
         by_reward.learn(context, decision, reward=loss_of(by_reward, decision.action))
         by_loss.learn(context, decision, loss=-loss_of(by_loss, decision.action))
-    assert all(np.array_equal(array, by_loss.state()[name]) for name, array in by_reward.state().items())
+    assert all(
+        np.array_equal(array, host_of(by_loss).state()[name]) for name, array in host_of(by_reward).state().items()
+    )
 
 
 def test_losses_without_a_range_are_learned():
@@ -373,7 +376,7 @@ def test_a_forged_file_never_leads_to_an_option_that_is_not_allowed():
     agent = manul.Auto(actions={"c": manul.Choice(["a", "b", "d"]), "x": (0, 1)})
     for _ in range(30):
         agent.learn([0.5], agent.decide([0.5]), 0.5)
-    kind, parameters, arrays = agent.contents()
+    kind, parameters, arrays = model_files.contents(agent)
     for name, value in (("deep", np.nan), ("actions", 0.0)):
         forged = {**arrays, name: np.full_like(arrays[name], value)}
         loaded = manul.loads(model_files.encode(kind, parameters, forged))
@@ -392,7 +395,7 @@ def test_steps_far_from_zero_are_learned():
 @pytest.mark.parametrize("loss", ["much", [0.5], object()])
 def test_a_loss_that_is_no_number_is_rejected(loss):
     agent = play(manul.Auto(actions=SPACES["hybrid"]), 20)
-    decision, before = agent.decide(CONTEXTS[0]), agent.player.learned
+    decision, before = agent.decide(CONTEXTS[0]), host_of(agent).player.learned
     with pytest.raises(InputError, match="loss must be a number"):
         agent.learn(CONTEXTS[0], decision, loss)
-    assert agent.player.learned == before
+    assert host_of(agent).player.learned == before

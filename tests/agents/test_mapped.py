@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 import manul
 from manul import checks
+from manul.agents.player_host import host_of, seen_by
 from manul.errors import FileError, InputError, ParameterError
 
 FIELDS = [{"size": 2.0, "age": 3.0, "city": "Oslo", "device": "phone"}, {"size": 1.0, "city": "Rome", "device": "tv"}]
@@ -63,7 +64,7 @@ def test_it_plays_as_its_agent_plays_the_mapped_contexts(rng):
     crosses = np.array([manul.maps.Crosses()(row) for row in contexts])
     behind, plain = mapped(manul.maps.Crosses()), cats()
     assert behind.decide_many(contexts).actions.tolist() == plain.decide_many(crosses).actions.tolist()
-    assert behind.agent.state().keys() == behind.state().keys()
+    assert host_of(behind.agent).state().keys() == host_of(behind).state().keys()
 
 
 def test_contexts_with_names_are_mapped_alone_and_in_batches():
@@ -72,7 +73,7 @@ def test_contexts_with_names_are_mapped_alone_and_in_batches():
     assert decided == batch.decide_many(FIELDS).actions.tolist()
     assert decided[1:] != []
     taught(single, FIELDS)
-    assert {"age*size", "city*device=Oslo*phone"} <= set(single.agent._native.names.values())
+    assert {"age*size", "city*device=Oslo*phone"} <= set(host_of(single.agent).native.names.values())
     assert len(frame.decide_many(pandas.DataFrame(FIELDS)).actions) == 2
 
 
@@ -82,15 +83,18 @@ def test_what_is_loaded_goes_on_identically(contexts, tmp_path):
     agent.save(tmp_path / "agent.manul")
     loaded = manul.load(tmp_path / "agent.manul")
     assert repr(loaded) == repr(agent)
-    assert (loaded.width, loaded.decisions, loaded.nbytes) == (agent.width, agent.decisions, agent.nbytes)
+    assert (loaded.schema, loaded.nbytes) == (agent.schema, agent.nbytes)
+    assert host_of(loaded).decisions == host_of(agent).decisions
     for each in (agent, loaded):
         taught(each, contexts)
-    assert all(agent.state()[name].tobytes() == array.tobytes() for name, array in loaded.state().items())
+    assert all(
+        host_of(agent).state()[name].tobytes() == array.tobytes() for name, array in host_of(loaded).state().items()
+    )
 
 
 def test_a_function_of_ones_own_works_but_is_not_saved(tmp_path):
     agent = taught(mapped(lambda context: [*context, 1.0]), [[1.0, 2.0]])
-    assert agent.agent.width == 3
+    assert agent.agent.schema.width == 3
     with pytest.raises(
         FileError, match="Only the feature maps Columns, Crosses, Features, Fourier and Transformer can be saved"
     ):
@@ -100,7 +104,7 @@ def test_a_function_of_ones_own_works_but_is_not_saved(tmp_path):
 def test_maps_nest(rng):
     agent = mapped(manul.maps.Crosses(), mapped(manul.maps.Fourier(count=2)))
     agent.decide(rng.normal(size=3))
-    assert agent.agent.agent.width == 3 + 3 + 2
+    assert agent.agent.agent.schema.width == 3 + 3 + 2
 
 
 def failing(_):
@@ -121,7 +125,7 @@ def failing(_):
 )
 def test_a_map_that_fails_is_one_sentence_and_changes_nothing(features, sentence):
     agent = taught(mapped(manul.maps.Crosses()), [[1.0, 2.0]] * 5)
-    before, agent.features = agent.state(), features
+    before, agent.features = host_of(agent).state(), features
     decisions = manul.Decisions(np.array([0.5]), np.array([1.0]))
     for call in (
         lambda: agent.distribution([1.0, 2.0]),
@@ -131,14 +135,14 @@ def test_a_map_that_fails_is_one_sentence_and_changes_nothing(features, sentence
     ):
         with pytest.raises(InputError, match=re.escape(sentence)):
             call()
-    assert all(np.array_equal(before[name], array) for name, array in agent.state().items())
+    assert all(np.array_equal(before[name], array) for name, array in host_of(agent).state().items())
 
 
 def test_rows_of_several_widths_in_a_batch_change_nothing():
     agent = mapped(lambda context: context[: int(context[0])])
     with pytest.raises(InputError, match=re.escape("features must return rows of the same width, got widths [1, 2].")):
         agent.decide_many([[1.0, 2.0], [2.0, 2.0]])
-    assert (agent.width, agent.decisions, agent.state()) == (None, 0, {})
+    assert (seen_by(agent).width, host_of(agent).decisions, host_of(agent).state()) == (None, 0, {})
 
 
 def test_a_refused_first_context_leaves_the_width_open():

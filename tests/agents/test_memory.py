@@ -7,6 +7,7 @@ import pytest
 
 GROWTH = """
 import sys, numpy as np
+from manul.agents import expected_nbytes
 from manul.service import loop_settings
 from manul.service.engine.loop_agent import make_agent
 
@@ -21,7 +22,7 @@ def grown(settings, width, rounds):
         contexts = rng.standard_normal((50, width), np.float32)
         decisions = agent.decide_many(contexts)
         agent.learn_many(contexts, decisions, rng.random(len(contexts)))
-    return make_agent(settings).expected_nbytes(width), resident() - before
+    return expected_nbytes(make_agent(settings), width), resident() - before
 
 warm = loop_settings.NewLoop(name="a", actions=(0, 1))
 make_agent(warm).decide_again(0, [1.0] * 4)
@@ -58,7 +59,7 @@ def test_the_estimate_of_the_largest_loops_takes_no_memory():
     settings = f'loop_settings.NewLoop(name="a", actions=(0, 1), agent={agent})'
     taken, *estimated = measured(
         f"settings, before = {settings}, resident()\n"
-        "estimates = [make_agent(settings).expected_nbytes(width) for width in (65536, 4096, 1, None)]\n"
+        "estimates = [expected_nbytes(make_agent(settings), width) for width in (65536, 4096, 1, None)]\n"
         "print(resident() - before, *estimates)"
     )
     assert taken < 2**20

@@ -5,6 +5,7 @@ import pytest
 
 import manul
 from manul.agents import auto
+from manul.agents.player_host import expected_nbytes, host_of
 from manul.utils import model_files
 from tests.twins import critic, forest
 
@@ -36,7 +37,7 @@ def play(agent, context):
 
 def numbered(agent, context):
     """The features of a context as the core numbers them, from the names in the agent's file: feature -> raw value."""
-    names = agent.contents()[1]["names"]
+    names = model_files.contents(agent)[1]["names"]
     rows = {names["features"][feature]: row for feature, row in names["columns"].items()}
     found = {}
     for field, value in context.items():
@@ -48,7 +49,7 @@ def numbered(agent, context):
 
 
 def is_number(agent):
-    names = agent.contents()[1]["names"]
+    names = model_files.contents(agent)[1]["names"]
     numbers = {field for field, kind in names["fields"].items() if kind != "text"}
     return {row: names["features"][feature] in numbers for feature, row in names["columns"].items()}
 
@@ -68,7 +69,10 @@ def twin_rows(state, contexts, numbers):
 
 def test_native_predictions_are_the_twins():
     agent = learned(600)
-    state, context = agent.state(), {"age": 31.0, "city": "level 3", "tags": ["level 1", "level 2"], "score": None}
+    state, context = (
+        host_of(agent).state(),
+        {"age": 31.0, "city": "level 3", "tags": ["level 1", "level 2"], "score": None},
+    )
     row = twin_rows(state, [numbered(agent, context)], is_number(agent))
     actions = (np.arange(64) + 0.5) / 64
     networks = sum(
@@ -117,9 +121,9 @@ def packed(state, member):
 def one_step():
     """The state of an agent before and after a round in which it trains once."""
     agent = learned(5300)
-    before = agent.state()
+    before = host_of(agent).state()
     play(agent, next(contexts(1, seed=9)))
-    return agent, before, agent.state()
+    return agent, before, host_of(agent).state()
 
 
 def sampled(agent, before, after, member):
@@ -189,12 +193,12 @@ def test_rounds_are_forgotten_when_their_entries_are_overwritten(monkeypatch):
         context = {f"field {i}": float(i % 7 + index) for i in range(100)}
         agent.learn(context, agent.decide(context), 0.5)
     assert agent.report().memory == 40
-    assert agent.state()["features"].size == 4 * 64
+    assert host_of(agent).state()["features"].size == 4 * 64
     assert manul.dumps(manul.loads(manul.dumps(agent))) == manul.dumps(agent)
 
 
 def test_the_memory_is_bounded_and_known_before():
-    largest = manul.Auto().expected_nbytes(None)
+    largest = expected_nbytes(manul.Auto(), None)
     assert 140 * 2**20 < largest < 170 * 2**20
     assert learned(300).nbytes < 2**20
 
@@ -210,7 +214,7 @@ def test_a_feature_takes_less_than_2_kb():
 
 @pytest.mark.parametrize(("array", "index", "value"), [("entries", 4, 2**32 - 1), ("spans", 5, 5000)])
 def test_a_file_whose_contexts_point_outside_is_refused(array, index, value):
-    kind, parameters, arrays = learned(30).contents()
+    kind, parameters, arrays = model_files.contents(learned(30))
     damaged = {**arrays, array: arrays[array].copy()}
     damaged[array][index] = value
     with pytest.raises(manul.ManulError, match="the arrays do not match the settings"):
@@ -219,7 +223,7 @@ def test_a_file_whose_contexts_point_outside_is_refused(array, index, value):
 
 def test_a_ring_that_remembers_too_many_rounds_is_refused(tmp_path):
     agent = learned(100)
-    kind, parameters, arrays = agent.contents()
+    kind, parameters, arrays = model_files.contents(agent)
     arrays["units"][0], arrays["spans"] = 3e7, np.tile(arrays["spans"][:2], 32768)
     model_files.write(tmp_path / "x.manul", kind, parameters, arrays)
     with pytest.raises(manul.errors.FileError):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import ParameterError
+from manul.utils import model_files
 from tests.twins import knobs as twin
 
 CONTEXTS = np.random.default_rng(0).standard_normal((4000, 3))
@@ -24,8 +26,8 @@ def play(agent, rounds=300):
 def test_native_draws_and_densities_are_those_of_the_twins_ladder(actions, share):
     agent, (start, end) = play(manul.Auto(actions=actions, epsilon=0.2, nearby=0.4, seed=5)), actions
     low, high = actions if share is None else (start + share[0] * (end - start), start + share[1] * (end - start))
-    for number, context in enumerate(CONTEXTS[:200], agent.decisions):
-        centre, h = agent.player.window(context, low, high)
+    for number, context in enumerate(CONTEXTS[:200], host_of(agent).decisions):
+        centre, h = host_of(agent).player.window(context, low, high)
         ladder = twin.Ladder.around(centre - start, h, low - start, high - start, 0.4, 0.2, 1)
         decision = agent.decide(context, (low, high))
         drawn = ladder.at(*twin.draw(5, number, 0))
@@ -35,7 +37,7 @@ def test_native_draws_and_densities_are_those_of_the_twins_ladder(actions, share
 
 def test_the_share_that_explores_nearby_fades_with_the_square_root_of_epsilon():
     agent = play(manul.Auto(nearby=0.1))
-    shares = [share for _, _, share in agent.player.levels(0.5, 0.01, 0.0, 1.0)]
+    shares = [share for _, _, share in host_of(agent).player.levels(0.5, 0.01, 0.0, 1.0)]
     nearby = sum(shares[1:4]) / (1 - shares[4])
     assert nearby == pytest.approx(0.1 * np.sqrt(agent.current_epsilon / 0.05))
 
@@ -73,7 +75,7 @@ def test_a_file_keeps_nearby_and_has_none_without_it(tmp_path):
         loaded = manul.load(path)
         assert loaded.parameters == agent.parameters
         assert loaded.decide(CONTEXTS[0]) == agent.decide(CONTEXTS[0])
-        assert ("nearby" in agent.contents()[1]) == bool(settings)
+        assert ("nearby" in model_files.contents(agent)[1]) == bool(settings)
 
 
 def test_dr_values_a_policy_that_explores_nearby():

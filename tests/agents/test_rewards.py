@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import InputError, ParameterError
 
 MAKERS = {
@@ -33,7 +34,7 @@ def make(request):
 
 
 def bytes_of(agent):
-    return {name: array.tobytes() for name, array in agent.state().items()}
+    return {name: array.tobytes() for name, array in host_of(agent).state().items()}
 
 
 def test_a_reward_is_the_loss_with_the_opposite_sign(make):
@@ -65,7 +66,7 @@ def test_batches_of_named_contexts_take_rewards():
     agent = manul.Cats(leaves=16, bandwidth=1 / 8, rewards=(0, 1))
     contexts = [{"city": "Oslo"}, {"city": "Bergen"}]
     agent.learn_many(contexts, agent.decide_many(contexts), rewards=[0.5, 1.0])
-    assert agent.decisions == 2
+    assert host_of(agent).decisions == 2
 
 
 def test_a_saved_agent_keeps_its_rewards(make, tmp_path):
@@ -231,14 +232,15 @@ def test_numbers_of_every_kind_are_losses_and_rewards(make_any, value):
         agent.learn(CONTEXTS[0], agent.decide(CONTEXTS[0]), **{name: value})
     many = by_reward.decide_many(CONTEXTS[:2])
     by_reward.learn_many(CONTEXTS[:2], many, rewards=[value, value])
-    assert by_reward.decisions == 3
+    counted = by_reward if isinstance(by_reward, manul.Rollout) else host_of(by_reward)
+    assert counted.decisions == 3
 
 
 @pytest.mark.parametrize("make_column", [list, tuple, np.array, pandas.Series], ids=repr)
 def test_columns_of_every_kind_are_rewards(make_column):
     agent = manul.Auto(rewards=(0, 1))
     agent.learn_many(CONTEXTS[:2], agent.decide_many(CONTEXTS[:2]), rewards=make_column([Decimal("0.5"), Decimal(1)]))
-    assert agent.decisions == 2
+    assert host_of(agent).decisions == 2
 
 
 def test_an_agent_of_rewards_runs_in_a_world_of_losses():

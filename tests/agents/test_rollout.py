@@ -389,3 +389,12 @@ def test_the_bytes_of_a_rollout_over_one_number_do_not_change():
         decision = rollout.decide(row, None if rollout.decisions % 3 else (-1.0, 7.0))
         rollout.learn(row, decision, loss=abs((decision.action + 2) / 10 - row[0]))
     assert hashlib.sha256(manul.dumps(rollout)).hexdigest()[:16] == "e6c3743901162373"
+
+
+def test_a_rollout_of_an_agent_of_rows_is_evaluated_on_a_log_with_named_columns():
+    agent, rows = manul.Auto(), np.random.default_rng(0).random((50, 2))
+    named = [dict(zip("ab", row, strict=True)) for row in rows.tolist()]
+    decisions = manul.Auto(epsilon=1.0).decide_many(named)
+    log = manul.Log(named, decisions.actions, decisions.densities, rows[:, 0])
+    agent.learn_many(rows, agent.decide_many(rows), rows[:, 1])
+    assert manul.evaluate(Rollout(agent, baseline=0.5), log, "ips").value >= 0

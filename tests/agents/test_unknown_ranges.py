@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import FileError, InputError
+from manul.utils import model_files
 from manul.utils.model_files import encode
 
 ROUNDS = 1500
@@ -100,11 +102,11 @@ def test_the_predicted_curve_is_in_the_units_of_the_losses():
 def test_an_infinite_loss_is_refused_and_changes_nothing(loss):
     agent = manul.Auto(losses="auto")
     decision = agent.decide(CONTEXTS[0])
-    before = agent.state()
+    before = host_of(agent).state()
     with pytest.raises(InputError) as error:
         agent.learn(CONTEXTS[0], decision, loss)
     assert str(error.value) == f"loss must be finite, got {loss}. Limit or leave out infinite values."
-    assert all(np.array_equal(before[name], array) for name, array in agent.state().items())
+    assert all(np.array_equal(before[name], array) for name, array in host_of(agent).state().items())
 
 
 def test_a_saved_agent_resumes_with_its_bounds(tmp_path):
@@ -138,7 +140,7 @@ def test_agents_without_a_range_pass_the_checks_of_agents(check, ranges):
 def test_a_file_with_impossible_bounds_is_refused(bounds):
     agent = manul.Auto(losses="auto")
     play(agent)
-    kind, parameters, arrays = agent.contents()
+    kind, parameters, arrays = model_files.contents(agent)
     with pytest.raises(FileError, match="the arrays do not match the settings"):
         manul.loads(encode(kind, parameters, {**arrays, "loss_bounds": np.array(bounds, np.float64)}))
 
@@ -146,7 +148,7 @@ def test_a_file_with_impossible_bounds_is_refused(bounds):
 def test_a_file_that_is_updated_after_every_round_resumes():
     agent = manul.Auto(losses="auto")
     agent.learn(CONTEXTS[0], agent.decide(CONTEXTS[0]), 1.0)
-    kind, parameters, arrays = agent.contents()
+    kind, parameters, arrays = model_files.contents(agent)
     early = np.array([-math.inf, math.inf, 0, 0, 0, 0])
     loaded = manul.loads(encode(kind, parameters, {**arrays, "loss_bounds": early}))
     loaded.learn(CONTEXTS[1], loaded.decide(CONTEXTS[1]), 2.0)

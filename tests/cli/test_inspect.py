@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import manul
 from manul import checks
+from manul.agents.player_host import host_of
 from manul.cli import main
 from manul.inspection.inspect import inspect
 
@@ -88,20 +89,20 @@ def test_the_page_shows_settings_counts_and_the_way_down(rows):
 
 def test_weights_of_rows_are_those_of_the_table(rows):
     agent = manul.load(rows)
-    weights = agent.state()["weights"].reshape(64, -1)
+    weights = host_of(agent).state()["weights"].reshape(64, -1)
     for row in (0, 1, 63):
-        assert agent._native.weights(row, [0, 1, 2, 3]) == weights[row, :4].tolist()
+        assert host_of(agent).native.weights(row, [0, 1, 2, 3]) == weights[row, :4].tolist()
     for row, features in ((64, [0]), (0, [4])):
         with pytest.raises(ValueError, match="rejected"):
-            agent._native.weights(row, features)
+            host_of(agent).native.weights(row, features)
 
 
 def test_the_margin_at_the_root_is_the_sum_of_the_named_weights(cities):
     agent = manul.load(cities)
-    named = {name: feature for feature, name in agent._native.names.items()}
+    named = {name: feature for feature, name in host_of(agent).native.names.items()}
     wanted = [named["city=Oslo"], 0]  # feature 0 is the constant
-    expected = sum(agent._native.weights(0, wanted)) + sum(agent._native.weights(1, wanted))
-    assert agent._native.route({"city": "Oslo"}, 0.0, 1.0)[0][1] == pytest.approx(expected, rel=1e-5)
+    expected = sum(host_of(agent).native.weights(0, wanted)) + sum(host_of(agent).native.weights(1, wanted))
+    assert host_of(agent).native.route({"city": "Oslo"}, 0.0, 1.0)[0][1] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("context", ["[0.5, -0.5, 0.25]", "[1, 1, 1]", "[-1, -1, 9]"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import InputError
 from tests.saved_agents import AGENTS, NATIVE_NAMES
 
@@ -34,15 +35,15 @@ def test_learning_without_a_known_field_is_learning_that_it_is_missing(value):
 @pytest.mark.parametrize("empty", [[], {}])
 def test_an_empty_list_or_object_is_not_missing(empty):
     whole = ["new"] if empty == [] else {"os": 1}
-    names = learned([{"field": whole}, {"field": None}, {"field": empty}])._native.names.values()
-    before = learned([{"field": whole}, {"field": empty}])._native.names.values()
+    names = host_of(learned([{"field": whole}, {"field": None}, {"field": empty}])).native.names.values()
+    before = host_of(learned([{"field": whole}, {"field": empty}])).native.names.values()
     assert "field=?" in names
     assert "field=?" not in before
 
 
 def test_an_absent_member_of_an_object_is_missing_and_an_absent_item_of_a_list_is_not():
     agent = learned([{"device": {"os": "x", "size": 1}, "sizes": [1, 2]}, {"device": {"os": "x"}, "sizes": [1]}])
-    names = {*agent._native.names.values()}
+    names = {*host_of(agent).native.names.values()}
     assert "device.size=?" in names
     assert not any("sizes[1]=?" in name for name in names)
 
@@ -51,12 +52,12 @@ def test_an_absent_member_of_an_object_is_missing_and_an_absent_item_of_a_list_i
 def test_an_absent_member_of_an_object_of_more_than_256_members_is_0(members):
     whole = {f"word {number}": 1.0 for number in range(members)}
     agent = learned([whole, {"word 0": 1.0}])
-    assert ("word 1=?" in agent._native.names.values()) == (members <= 256)
+    assert ("word 1=?" in host_of(agent).native.names.values()) == (members <= 256)
 
 
 def test_absent_columns_of_sparse_rows_are_0():
     agent = learned([{"0": 1.0, "17": 2.0}, {"0": 1.0}])
-    assert not any(name.endswith("=?") for name in agent._native.names.values())
+    assert not any(name.endswith("=?") for name in host_of(agent).native.names.values())
 
 
 def test_a_field_that_was_never_absent_while_learning_changes_no_decision():
@@ -71,7 +72,7 @@ def test_a_rejected_batch_leaves_no_field_behind():
         learned([{"x": 1, "new": None, "size": 2}, {"x": "text"}], agent)
     for each in (agent, other):
         learned([{"x": 2}], each)
-    assert agent._native.names == other._native.names
+    assert host_of(agent).native.names == host_of(other).native.names
 
 
 def test_a_saved_agent_knows_which_fields_may_be_missing():

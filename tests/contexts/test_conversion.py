@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import InputError
 
 FIELDS = {
@@ -53,13 +54,15 @@ def test_saved_names_go_on_identically(name, tmp_path):
     loaded = manul.load(tmp_path / "agent.manul")
     for each in (agent, loaded):
         taught(each, [FIELDS, {"newer": "x"}] * 10, lambda _: 0.3)
-    assert all(agent.state()[key].tobytes() == array.tobytes() for key, array in loaded.state().items())
+    assert all(
+        host_of(agent).state()[key].tobytes() == array.tobytes() for key, array in host_of(loaded).state().items()
+    )
 
 
 def test_deciding_leaves_no_trace():
     agent = taught(manul.Cats(leaves=16, bandwidth=1 / 16), [FIELDS] * 5, lambda _: 0.3)
     agent.decide({"never": "seen", "age": 5})
-    assert "never" not in agent._native.fields
+    assert "never" not in host_of(agent).native.fields
     agent.decide({"never": 3.0})
 
 
@@ -80,15 +83,15 @@ def test_deciding_leaves_no_trace():
 @pytest.mark.parametrize("method", ["decide", "learn"])
 def test_bad_fields_are_refused_and_change_nothing(context, sentence, method):
     agent = taught(manul.Cats(leaves=16, bandwidth=1 / 16), [FIELDS] * 5, lambda _: 0.3)
-    before, fields = agent.state(), dict(agent._native.fields)
+    before, fields = host_of(agent).state(), dict(host_of(agent).native.fields)
     calls = {
         "decide": lambda: agent.decide(context),
         "learn": lambda: agent.learn(context, manul.Decision(0.5, 1.0), 0.5),
     }
     with pytest.raises(InputError, match=re.escape(sentence)):
         calls[method]()
-    assert agent._native.fields == fields
-    assert all(np.array_equal(before[name], array) for name, array in agent.state().items())
+    assert host_of(agent).native.fields == fields
+    assert all(np.array_equal(before[name], array) for name, array in host_of(agent).state().items())
 
 
 def test_deep_nesting_is_refused():

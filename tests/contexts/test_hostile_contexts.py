@@ -8,6 +8,7 @@ import pytest
 
 import manul
 from manul import _core
+from manul.agents.player_host import host_of
 from manul.errors import InputError
 from manul.utils import model_files
 from tests.saved_agents import AGENTS, NAMED, learned
@@ -139,7 +140,7 @@ def test_what_the_callers_code_raises_in_a_batch_reaches_the_caller(agent, error
 
 def test_the_core_refuses_batches_of_other_sizes(agent):
     one, two = np.zeros(1), np.zeros(2)
-    player = agent._native
+    player = host_of(agent).native
     for contexts in (
         [{}],
         [{}, 3],

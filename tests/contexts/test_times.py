@@ -7,6 +7,7 @@ import pandas
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import InputError
 from manul.utils import model_files
 
@@ -30,7 +31,7 @@ def names(agent):
 def days(value):
     """The number that an agent learns for a value."""
     agent = agent_that_learned(value)
-    (mean,) = [number for number in agent.state()["mean"] if number] or [0.0]
+    (mean,) = [number for number in host_of(agent).state()["mean"] if number] or [0.0]
     return mean
 
 

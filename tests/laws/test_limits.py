@@ -15,6 +15,7 @@ import manul
 from manul import _core
 from manul.actions.limits import Limit, what_is_left
 from manul.actions.space import ActionSpace
+from manul.agents.player_host import host_of
 from manul.errors import InputError, ParameterError
 from manul.utils.formulas import parse, parse_rule
 from tests.laws.log_span import LogSpan
@@ -258,7 +259,7 @@ def test_a_context_that_leaves_nothing_is_refused_with_a_sentence_and_changes_no
     for call in (agent.decide, agent.best, lambda each: agent.decide_many([each])):
         with pytest.raises(InputError, match=sentence):
             call(now)
-    assert agent.decisions == 0
+    assert host_of(agent).decisions == 0
     assert agent.decide({"cost": 3.0}).density > 0
 
 

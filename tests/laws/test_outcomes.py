@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import manul
 from manul.agents.agent_registry import AGENTS
 from manul.outcomes import Outcome
+from manul.utils import model_files
 from tests.service.conftest import Service
 
 SPAN = (-20.0, 100.0)  # of the rewards
@@ -38,7 +39,7 @@ def rewards_of(count=ROUNDS):
 
 
 def bytes_of(agent):
-    return {name: array.tobytes() for name, array in agent.state().items()}
+    return {name: array.tobytes() for name, array in model_files.contents(agent)[2].items()}
 
 
 def learned(make, outcome, rewards):
@@ -48,7 +49,7 @@ def learned(make, outcome, rewards):
     for context, reward in zip(CONTEXTS, rewards.tolist(), strict=False):
         decisions.append(agent.decide(context))
         agent.learn(context, decisions[-1], **outcome.told(0.0 - reward))
-    return agent, decisions, json.dumps(agent.contents()[1], default=str)
+    return agent, decisions, json.dumps(model_files.contents(agent)[1], default=str)
 
 
 @pytest.mark.parametrize("kind", MAKERS)

@@ -9,6 +9,7 @@ import pytest
 
 import manul
 from manul.actions.schedules import SCHEDULES, Constant
+from manul.agents.player_host import host_of
 from manul.utils import model_files
 from manul.utils.registry import import_plugin
 
@@ -114,7 +115,7 @@ def test_an_alarm_starts_the_schedule_of_auto_again():
     agent = manul.Auto(epsilon=steps, seed=1)
     manul.simulate(agent, manul.worlds.Regression(contexts, targets))
     assert agent.report().alarms == 1
-    assert agent.current_epsilon == steps.at(agent.state()["change"][0]) == 0.05
+    assert agent.current_epsilon == steps.at(host_of(agent).state()["change"][0]) == 0.05
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_points_that_cannot_be_are_one_sentence(settings, message):
 
 
 def test_a_file_of_an_unknown_kind_of_schedule_names_the_known_ones(steps):
-    kind, parameters, arrays = AGENTS["cats"](steps).contents()
+    kind, parameters, arrays = model_files.contents(AGENTS["cats"](steps))
     damaged = {**parameters, "epsilon": {**parameters["epsilon"], "kind": "stops"}}
     with pytest.raises(manul.ManulError, match=r"must be one of fading, steps, got 'stops'\. Did you mean steps\?"):
         manul.loads(model_files.encode(kind, damaged, arrays))

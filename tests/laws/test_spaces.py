@@ -11,6 +11,8 @@ import manul
 from manul import checks
 from manul.actions.distributions import distributions_of
 from manul.actions.space import ActionSpace
+from manul.agents.auto import window_centres
+from manul.agents.player_host import host_of
 from tests.laws.spaces import CONTEXTS, SPACES, loss_of, narrower, test_every_kind_is_tried, trained, uniform_over
 
 __all__ = ["test_every_kind_is_tried"]
@@ -24,7 +26,7 @@ def agent(request):
 def test_single_decisions_equal_batches_and_are_repeated_to_the_bit(agent):
     one, many, again = (manul.loads(manul.dumps(agent)) for _ in range(3))
     within = [None, narrower(agent.space)] * 20
-    numbers = np.arange(agent.decisions, agent.decisions + 40)
+    numbers = np.arange(host_of(agent).decisions, host_of(agent).decisions + 40)
     batch = list(many.decide_many(CONTEXTS, within))
     singles = [one.decide(context, each) for context, each in zip(CONTEXTS, within, strict=True)]
     repeated = [again.decide_again(int(n), c, w) for n, c, w in zip(numbers, CONTEXTS, within, strict=True)]
@@ -140,7 +142,7 @@ def test_the_largest_density_is_for_one_knob(agent):
 def test_what_is_only_for_numbers_says_so(agent):
     for ask in (
         lambda: agent.distributions(CONTEXTS).moments(),
-        lambda: agent.centres_many(CONTEXTS, 5.0),
+        lambda: window_centres(agent, CONTEXTS, 5.0),
         lambda: agent.plot(0, CONTEXTS),
     ):
         if agent.space.is_number:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import InputError, ParameterError
 from manul.offpolicy.optimization import replay
 
@@ -14,7 +15,7 @@ def csv(best, folder):
 
 
 def state(policy):
-    return {name: array.tobytes() for name, array in policy.state().items()}
+    return {name: array.tobytes() for name, array in host_of(policy).state().items()}
 
 
 def line(**settings):

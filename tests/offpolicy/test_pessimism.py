@@ -68,7 +68,7 @@ def test_named_contexts_work(rng):
 
 
 def test_a_damaged_file_is_refused(gaussian):
-    kind, parameters, arrays = gaussian.policy.contents()
+    kind, parameters, arrays = model_files.contents(gaussian.policy)
     data = model_files.encode(kind, parameters, {**arrays, "knots": arrays["knots"][::-1].copy()})
     with pytest.raises(FileError):
         manul.loads(data)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import ParameterError
 from manul.offpolicy.optimization import checkpoint
 
@@ -28,7 +29,7 @@ def batches(log, size, stop=None):
 
 def bytes_of(best, folder):
     best.table.to_csv(folder / "table.csv")
-    arrays = {name: array.tobytes() for name, array in best.policy.state().items()}
+    arrays = {name: array.tobytes() for name, array in host_of(best.policy).state().items()}
     return (folder / "table.csv").read_bytes(), repr(best.policy), arrays
 
 

@@ -13,6 +13,7 @@ from manul.cli import main
 from manul.errors import InputError, ParameterError
 from manul.offpolicy import doctor, optimize_without_densities
 from manul.offpolicy.evaluation import report
+from manul.utils import model_files
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?(?![\w.]*[A-Za-z])")
 SPAN = (-20.0, 100.0)  # of the rewards, some of which are negative
@@ -169,9 +170,9 @@ def test_the_heat_map_and_the_csv_of_candidates_have_rewards(optimized, tmp_path
 
 
 def test_a_policy_of_rewards_is_that_of_losses_and_keeps_its_rewards(optimized):
-    (_, plain, arrays), (_, stated, mirror) = (each.policy.contents() for each in optimized)
+    (_, plain, arrays), (_, stated, mirror) = (model_files.contents(each.policy) for each in optimized)
     assert {name: each.tobytes() for name, each in arrays.items()} == {n: each.tobytes() for n, each in mirror.items()}
-    assert (plain.pop("losses"), stated.pop("rewards"), plain) == ((-100.0, 20.0), SPAN, stated)
+    assert (plain.pop("losses"), stated.pop("rewards"), plain) == ([-100.0, 20.0], list(SPAN), stated)
     policy = manul.loads(manul.dumps(optimized[1].policy))
     decision = policy.decide([0.5, 0.5])
     policy.learn([0.5, 0.5], decision, reward=40.0)

@@ -10,6 +10,7 @@ import manul
 from manul.logs.row_hashes import known_rows, row_hashes, sketch_log
 from manul.logs.sample import Sample
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
+from manul.utils.model_files import trained_on
 
 TITLE = "trained on these rows"
 
@@ -88,7 +89,7 @@ COPIES = {
 @pytest.mark.parametrize("way", COPIES)
 def test_a_copy_of_a_policy_knows_the_rows_too(log, policy, way, tmp_path):
     again = COPIES[way](policy, tmp_path)
-    assert again.trained_on.text == policy.trained_on.text
+    assert trained_on(again).text == trained_on(policy).text
     assert share(again, log) == pytest.approx(0.6, abs=0.01)
 
 
@@ -136,7 +137,7 @@ def test_rows_that_cannot_be_told_apart_are_no_evidence():
 
 def test_contexts_tell_rows_with_equal_actions_and_losses_apart():
     tree = manul.policies.train_tree(prices(3, 1), leaves=4, bandwidth=1 / 8)
-    assert tree.trained_on.contexts
+    assert trained_on(tree).contexts
     assert [share(tree, prices(3, seed)) for seed in (1, 2)] == [1, 0]
 
 
@@ -166,4 +167,4 @@ def test_an_agent_that_was_not_trained_on_a_log_has_the_file_that_it_had():
 def test_a_log_that_can_be_read_once_still_trains_trees(log):
     grid = manul.offpolicy.Grid(bandwidths=(1 / 4,), leaves=(4,))
     best = manul.optimize(iter([log]), candidates=["cats"], grid=grid, penalty=1)
-    assert best.policy.trained_on is None
+    assert trained_on(best.policy) is None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.offpolicy.optimization.replay import draws
 from manul.paper import algorithms, off_policy
 
@@ -60,8 +61,8 @@ def test_the_drawn_policy_has_learned_the_rounds_before_the_draw(log):
     before = max(each for each in _first(draws(3), 30) if each < 400)
     earlier = manul.optimize(log.rows(slice(before)), grid=grid, rule="paper", penalty=1).policy
     assert 0 < before < 400
-    assert {name: array.tobytes() for name, array in drawn.state().items()} == {
-        name: array.tobytes() for name, array in earlier.state().items()
+    assert {name: array.tobytes() for name, array in host_of(drawn).state().items()} == {
+        name: array.tobytes() for name, array in host_of(earlier).state().items()
     }
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import manul
 from manul.actions.decision import Decisions
+from manul.agents.player_host import host_of
 from manul.paper import algorithms, general_classes
 from manul.policies import theory
 
@@ -88,11 +89,11 @@ def test_a_narrower_bandwidth_wins_where_the_loss_is_steep():
 @pytest.mark.parametrize("penalty", ["measured", "practical", "paper"])
 def test_members_learn_what_single_agents_learn_from_the_same_outcomes(penalty):
     agent = manul.AdaptiveCats(leaves=16, bandwidths=H, penalty=penalty, epsilon=0.3)
-    outcomes, state = played(agent), agent.state()
+    outcomes, state = played(agent), host_of(agent).state()
     for member, h in enumerate(H, start=1):
         single = manul.Cats(leaves=16, bandwidth=h, epsilon=0.3)
         single.learn_many(*outcomes)
-        for name, array in single.state().items():
+        for name, array in host_of(single).state().items():
             assert name == "decisions" or array.tobytes() == state[f"{member}.{name}"].tobytes()
 
 
@@ -137,7 +138,7 @@ def test_a_round_counts_by_the_spread_that_the_importance_weight_has_over_a_wind
     played(agent, 1)
     greedy = 0.3 + 0.7 * 8
     squares = [1 / 8 / greedy + 7 / 8 / 0.3, 8 / greedy]
-    assert agent.state()["evidence"] == pytest.approx(1 / np.sqrt(squares))
+    assert host_of(agent).state()["evidence"] == pytest.approx(1 / np.sqrt(squares))
 
 
 def test_the_measured_penalty_is_the_standard_error_of_a_mean_in_which_later_rounds_count_more():
@@ -156,9 +157,9 @@ def test_the_measured_penalty_is_the_standard_error_of_a_mean_in_which_later_rou
 def test_a_bandwidth_too_wide_for_the_range_is_left_out():
     agent = manul.AdaptiveCats(leaves=16, bandwidths=H, epsilon=0.0)
     played(agent)
-    before = agent.state()
+    before = host_of(agent).state()
     played(agent, within=(0.1, 0.4))
-    after = agent.state()
+    after = host_of(agent).state()
     assert agent.decide([0.3], within=(0.1, 0.4)).density == pytest.approx(8)
     changed = [before[f"{member}.weights"].tobytes() != after[f"{member}.weights"].tobytes() for member in (1, 2, 3)]
     assert changed == [False, False, True]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.paper import general_classes
 from manul.policies import Finite
 
@@ -41,10 +42,10 @@ def test_the_estimate_of_the_best_policy_is_the_papers():
     agent = manul.agents.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=0.1, epsilon=0.2)
     past = [(x, *played) for (x, _), played in zip(rounds, play(agent, rounds), strict=True)]
     literal = [general_classes.V_hat(pi, 0.1, past) for pi in POLICIES]
-    assert np.array_equal(agent.state()["0.sums"] / len(past), literal)
+    assert np.array_equal(host_of(agent).state()["0.sums"] / len(past), literal)
 
 
 def test_the_best_policy_is_found():
     agent = manul.agents.SmoothedGreedy(policies=Finite(POLICIES), bandwidth=0.1, epsilon=0.2)
     play(agent, make_rounds(2000))
-    assert np.argmin(agent.state()["0.sums"]) == 3
+    assert np.argmin(host_of(agent).state()["0.sums"]) == 3

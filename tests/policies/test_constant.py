@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import ParameterError
 from manul.policies import Constant, Finite
 
@@ -22,14 +23,14 @@ def test_constants_are_the_functions_that_return_them():
         play(manul.agents.SmoothedGreedy(policies=policies, bandwidth=0.5, actions=(-1, 3), epsilon=0.3), 300)
         for policies in (Constant(choices=9), Finite(functions))
     )
-    assert np.array_equal(one.state()["0.sums"], other.state()["0.sums"])
+    assert np.array_equal(host_of(one).state()["0.sums"], host_of(other).state()["0.sums"])
 
 
 def test_the_best_constant_is_found():
     agent = play(
         manul.agents.SmoothedGreedy(policies=Constant(), bandwidth=2.0, actions=(0.0, 32.0), epsilon=0.2), 3000
     )
-    centre, _ = agent.player_for(np.empty(0, np.float32)).window(np.empty(0, np.float32), 0.0, 32.0)
+    centre, _ = host_of(agent).player_for(agent, np.empty(0, np.float32)).window(np.empty(0, np.float32), 0.0, 32.0)
     assert centre == pytest.approx(0.7 * 32, abs=1.0)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import manul
 from manul import checks
+from manul.agents.player_host import host_of
 from manul.errors import FileError, InputError, ParameterError
 from manul.policies import Constant, Linear, policy_class, saveable
 
@@ -57,7 +58,7 @@ def test_an_action_outside_the_range_is_refused(returned):
     agent = manul.agents.SmoothedGreedy(policies=Middle(returned), bandwidth=1 / 8)
     with pytest.raises(InputError, match=r"policy must return an action in \[0, 1\], got"):
         agent.decide_many([[1.0], [2.0]])
-    assert agent.decisions == 0
+    assert host_of(agent).decisions == 0
 
 
 def test_an_unregistered_class_is_not_saved(tmp_path):

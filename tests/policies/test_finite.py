@@ -7,6 +7,7 @@ import pytest
 
 import manul
 from manul import checks
+from manul.agents.player_host import host_of
 from manul.errors import FileError, InputError, ParameterError
 from manul.policies import Finite
 
@@ -42,7 +43,7 @@ def test_deciding_with_a_policy_outside_the_range_is_refused(returned):
     agent = make_agent(lambda _: returned)
     with pytest.raises(InputError, match=r"policy 0 must return an action in \[0, 1\], got .*"):
         agent.decide([1.0])
-    assert agent.decisions == 0
+    assert host_of(agent).decisions == 0
 
 
 @pytest.mark.parametrize("agent", [manul.agents.SmoothedGreedy, manul.agents.ParetoGreedy])
@@ -50,10 +51,10 @@ def test_learning_with_a_policy_outside_the_range_changes_nothing(agent):
     setting = {"bandwidth": 1 / 8} if agent is manul.agents.SmoothedGreedy else {"bandwidths": (1 / 8, 1 / 2)}
     made = agent(policies=Finite([lambda _: 0.5, lambda x: float(x[0])]), **setting)
     decisions = made.decide_many([[0.1], [0.2], [7.0]])
-    before = made.state()
+    before = host_of(made).state()
     with pytest.raises(InputError, match=r"policy 1 must return an action in \[0, 1\], got 7\.0"):
         made.learn_many([[0.1], [0.2], [7.0]], decisions, [0.5, 0.5, 0.5])
-    assert all(np.array_equal(made.state()[name], array) for name, array in before.items())
+    assert all(np.array_equal(host_of(made).state()[name], array) for name, array in before.items())
 
 
 def test_functions_are_not_saved(tmp_path):

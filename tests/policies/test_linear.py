@@ -7,6 +7,7 @@ import pytest
 
 import manul
 from manul.actions.smoothing import explore, smooth
+from manul.agents.player_host import host_of
 from manul.errors import ParameterError
 from manul.policies import Linear
 
@@ -44,7 +45,7 @@ def test_the_weight_is_the_formula_up_to_the_ends_of_the_range(rng, loss_of):
     outcomes = np.column_stack([actions, rng.uniform(0.5, 3, 300), loss_of(actions)])
     for action, density, loss in outcomes:
         agent.learn(None, manul.Decision(action, density), loss)
-    learned = agent.state()["weights"][0], agent.state()["squares"][0]
+    learned = host_of(agent).state()["weights"][0], host_of(agent).state()["squares"][0]
     assert learned == pytest.approx(twin(outcomes, 0.2, 0.1), rel=1e-4)
 
 
@@ -78,9 +79,9 @@ def test_an_action_that_was_outside_the_window_is_not_learned_from_as_inside():
     action = window(counted, context)[0] + 0.001
     low, high = window(agent, context)
     assert not low <= action <= high
-    weights = agent.state()["weights"]
+    weights = host_of(agent).state()["weights"]
     agent.learn(context, manul.Decision(action, 0.05), 0.9)
-    assert agent.state()["weights"].tolist() == weights.tolist()
+    assert host_of(agent).state()["weights"].tolist() == weights.tolist()
 
 
 def test_units_of_actions_and_losses_do_not_matter():

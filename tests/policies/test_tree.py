@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.player_host import host_of
 from manul.errors import ParameterError
 from manul.policies import Tree
 
@@ -16,7 +17,7 @@ def test_the_learner_learns_as_the_agent(rng):
         decision = agent.decide(context)
         for each in (agent, several):
             each.learn(context, decision, abs(decision.action - 0.3))
-    assert np.array_equal(agent.state()["weights"], several.state()["1.weights"])
+    assert np.array_equal(host_of(agent).state()["weights"], host_of(several).state()["1.weights"])
 
 
 def test_leaves_are_checked():

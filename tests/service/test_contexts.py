@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 import manul
+from manul.agents.player_host import seen_by
 from manul.logs.sample import Sample
 from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.service.configuration import Limits
@@ -76,7 +77,7 @@ async def test_a_context_of_too_many_features_is_refused(store, context):
         batch = {"decisions": [{"context": context}]}
         await service.refused(422, "/v1/loops/heat/decisions/batch", batch, field="decisions[0].context")
         await service.refused(422, "/v1/loops/heat/observations", {"context": context, "action": 30}, field="context")
-        assert service.engine.loop("heat").model.agent.width is None
+        assert seen_by(service.engine.loop("heat").model.agent).width is None
 
 
 @run
@@ -88,7 +89,7 @@ async def test_a_first_context_that_would_take_too_much_memory_is_refused(store)
         asked = {"context": [0.0] * 4000}
         sentence = await service.refused(422, "/v1/loops/heat/decisions", asked, field="context")
         assert "--max-loop-bytes" in sentence
-        assert service.engine.loop("heat").model.agent.width is None
+        assert seen_by(service.engine.loop("heat").model.agent).width is None
         await service.post("/heat/decisions", context=[0.5])
 
 

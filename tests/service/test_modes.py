@@ -58,7 +58,7 @@ async def test_an_exported_model_comes_back_and_replays(service, tmp_path):
         await service.learned("heat", 10)
         early = await model(service)
         (tmp_path / "early.manul").write_bytes(early)
-        assert manul.load(tmp_path / "early.manul").width == 3
+        assert manul.load(tmp_path / "early.manul").schema.width == 3
         await play(service, 10)
         answer = await service.client.put("/v1/loops/heat/model", content=early)
         assert answer.json()["model"] == 21

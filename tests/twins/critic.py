@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from manul.agents.player_host import host_of
+
 HINGES, TRUNK, KNOTS = 32, 16, 17
 BLUNT, SHARP = 1.0, 0.1
 NARROWEST = 1 / 1024
@@ -180,7 +182,7 @@ def named_adam(flat: Floats, slopes: Weights, present: NDArray[np.bool_], *, rat
 
 def curve(agent, context: Floats) -> Callable[[Floats], Floats]:
     """What the networks of an Auto predict for actions in a context, in standard units."""
-    state, width = agent.state(), len(context)
+    state, width = host_of(agent).state(), len(context)
     z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
     shares = [member.weight for member in agent.report().members]
     networks = [Weights.unpacked(np.split(state[name], 3)[0], width, deep=name == "deep") for name in CORNERS]

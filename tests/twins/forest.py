@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from manul.agents.player_host import host_of
 from tests.twins import critic
 
 TREES, NODES, BINS, ACTION_BINS, RESERVE = 48, 255, 128, 256, 512
@@ -165,7 +166,7 @@ def exact_gain(left: int, on_left: int, total: int, size: int) -> float:
 
 def curve(agent, context: Floats) -> Callable[[Floats], Floats]:
     """What the critic of an Auto predicts for actions in a context, in standard units: networks and trees, mixed."""
-    state, networks = agent.state(), critic.curve(agent, context)
+    state, networks = host_of(agent).state(), critic.curve(agent, context)
     share, trusted = weight(state["mixing"]), trust(state["mixing"])
     rows = np.tile(np.asarray(context, np.float32), (ACTION_BINS, 1))
     by_bin = sum((values(tree, rows, np.arange(ACTION_BINS)) for tree in trees(state)), np.zeros(ACTION_BINS)) * UNIT

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from manul.agents.player_host import host_of
 from tests.twins import critic
 
 Floats = NDArray[np.float64]
@@ -29,7 +30,7 @@ class Surface:
 
     @classmethod
     def of(cls, agent, context: Floats) -> Surface:
-        state, columns = agent.state(), len(agent.space.knobs)
+        state, columns = host_of(agent).state(), len(agent.space.knobs)
         width = len(context)
         z = np.append(np.clip((context - state["shift"][:width]) * state["scale"][:width], -5, 5), 1.0)
         parts = []
@@ -125,7 +126,7 @@ def narrowed(surface: Surface, centre: Floats, k: int, widths: Floats, box: Floa
 
 
 def latest_actions(agent, count: int) -> Floats:
-    actions, rounds = agent.state()["actions"].reshape(-1, count), agent.report().rounds
+    actions, rounds = host_of(agent).state()["actions"].reshape(-1, count), agent.report().rounds
     return actions[(rounds - 1 - np.arange(RECENT)) % len(actions)].astype(np.float64)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import manul
 from manul import worlds
+from manul.agents.player_host import host_of
 from manul.errors import InputError
 from tests.worlds.test_known import MAKERS
 
@@ -48,7 +49,7 @@ def test_both_loops_give_the_same_bytes(name, settings):
     agents, native, spoken = both_ways(MAKERS[name](rounds=ROUNDS), bandwidth=0.1, **settings)
     for column in ("actions", "densities", "losses"):
         assert getattr(native, column).tobytes() == getattr(spoken, column).tobytes()
-    states = [agent.state() for agent in agents]
+    states = [host_of(agent).state() for agent in agents]
     assert all(states[0][key].tobytes() == states[1][key].tobytes() for key in states[0])
 
 
@@ -90,7 +91,7 @@ def test_losses_that_the_agent_was_not_told_of_are_refused():
     agent = manul.Cats(leaves=16, bandwidth=0.1, losses=(0.0, 0.5))
     with pytest.raises(InputError, match=r"losses must include the world's range, \[0, 1\], got \(0, 0.5\)"):
         manul.simulate(agent, worlds.linear(rounds=10))
-    assert agent.decisions == 0
+    assert host_of(agent).decisions == 0
 
 
 def test_a_bandwidth_wider_than_a_narrowed_round_is_refused():

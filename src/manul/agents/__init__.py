@@ -6,6 +6,7 @@ from manul.agents.cats import Cats
 from manul.agents.discrete import DiscreteLinear, DiscreteTree
 from manul.agents.greedy import ParetoGreedy, SmoothedGreedy
 from manul.agents.mapped import Mapped
+from manul.agents.player_host import expected_nbytes
 from manul.agents.rollout import Rollout
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "ParetoGreedy",
     "Rollout",
     "SmoothedGreedy",
+    "expected_nbytes",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class AdaptiveCats(BaseAgent[float]):
     ) -> None:
         outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
         super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
-        self.leaves = check_leaves(leaves)
+        self.half_life, self.leaves = self._host.half_life, check_leaves(leaves)
         self.bandwidths = _check_bandwidths(bandwidths, Actions(*self.actions))
         check_choice("penalty", penalty, _PENALTIES, "Try 'measured'.")
         if penalty != "measured" and self.epsilon == 0:
@@ -82,26 +82,23 @@ class AdaptiveCats(BaseAgent[float]):
     @property
     def bandwidth(self) -> float:
         """The bandwidth in use, in action units."""
-        if self.player is None:
-            return self.bandwidths[-1]
-        return self.bandwidths[cast(_core.AdaptiveCatsPlayer, self.player).best_member]
+        player = self._host.player
+        return self.bandwidths[-1 if player is None else player.best_member]
 
     @property
     def estimates(self) -> Floats:
         """The estimated recent loss of each bandwidth's tree, as a share of the range of losses."""
-        return np.full(len(self.bandwidths), np.nan) if self.player is None else self.player.state()["estimates"]
+        player = self._host.player
+        return np.full(len(self.bandwidths), np.nan) if player is None else player.state()["estimates"]
 
     @property
     def risks(self) -> Floats:
         """The estimated losses plus their penalties; the bandwidth with the smallest sum is in use."""
-        if self.player is None:
-            return self.estimates
-        player = cast(_core.AdaptiveCatsPlayer, self.player)
-        return np.array([player.risk(member) for member in range(len(self.bandwidths))])
+        player, members = self._host.player, range(len(self.bandwidths))
+        return self.estimates if player is None else np.array([player.risk(member) for member in members])
 
     @property
-    def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
+    def _narrowest_bandwidth(self) -> float:
         return min(self.bandwidths)
 
     # All members have the same size, so one member is enough to compute the total.
@@ -112,7 +109,7 @@ class AdaptiveCats(BaseAgent[float]):
         nbytes = sum(array.nbytes for name, array in arrays.items() if name not in COUNTERS)
         return nbytes == member.nbytes * len(self.bandwidths)
 
-    def make_player(self, width: int) -> _core.Player:
+    def _make_player(self, width: int) -> _core.Player:
         return self._members(width, self.bandwidths)
 
     def _members(self, width: int, bandwidths: tuple[float, ...]) -> _core.Player:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,13 @@ from manul.actions.kinds.knob import Knob, mix_levels
 from manul.actions.kinds.span import Span
 from manul.actions.kinds.stepped import Stepped
 from manul.actions.limits import FunctionLimits, Limit, LimitsFunction
+from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading
 from manul.actions.space import ActionSpace, KnobLike, Pair
 from manul.agents.agent_registry import register_agent
-from manul.agents.base import BaseAgent
+from manul.agents.base import BaseAgent, row_ends
 from manul.agents.critic_report import Report, critic_report, loss_unit
+from manul.agents.player_host import host_of
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome
@@ -34,6 +36,7 @@ from manul.utils import model_files
 from manul.utils.validation import Floats, are_within, check_bandwidth, check_number, check_shape
 
 Limits = Sequence[str | Limit] | LimitsFunction | None
+NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a share of the range
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
@@ -83,9 +86,8 @@ class Auto(BaseAgent[A]):
     (['price', 'template'], 0.0125, 0.5)
     """
 
-    needs_range = False
-    takes_knobs = True
-    narrowest_share = 1 / 1024  # its narrowest bandwidth, as a share of the range, if it chooses it
+    _needs_range = False
+    _takes_knobs = True
 
     if not TYPE_CHECKING:
 
@@ -163,25 +165,22 @@ class Auto(BaseAgent[A]):
     __signature__ = inspect.Signature(list(inspect.signature(__init__, eval_str=True).parameters.values())[1:])
 
     @classmethod
-    def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Any:
-        """The agent that was saved with these `parameters` and `arrays`."""
-        from manul.agents.auto_knobs import AutoKnobs
-
+    def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         space = ActionSpace.from_description(parameters["actions"])
-        return super().from_saved(parameters, arrays) if space.is_number else AutoKnobs.from_saved(parameters, arrays)
+        return super()._from_parameters({**parameters, "actions": space})
 
-    def restore(self, player: Any, arrays: model_files.Arrays) -> None:
+    def _restore(self, player: Any, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`.
 
         In files of older versions, the features of named contexts share columns, and there is no forest: it starts to grow.
         """
-        if self._named and "deep_features" not in arrays:
+        if self._host.seen.named and "deep_features" not in arrays:
             names = player.fields, player.names, player.columns
-            player = self._hold(super()._make_named_player(), 0)
+            player = self._host.hold(super()._make_named_player(), self._host.seen)
             player.fields, player.names, player.columns = names
         if not _FOREST & arrays.keys():
             arrays = {**{name: array for name, array in player.state().items() if name in _FOREST}, **arrays}
-        super().restore(player, arrays)
+        super()._restore(player, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
         """The current state; with a `context`, also the predicted loss of `points` actions.
@@ -194,10 +193,11 @@ class Auto(BaseAgent[A]):
         >>> report.rounds, report.alarms, len(report.losses)
         (30, 0, 64)
         """
-        player, features = (self.player, None) if context is None and self.player else self.player_and_context(context)
-        report = cast(_core.AutoPlayer, player).report()
+        player, features = self._host.player, None
+        if context is not None or player is None:
+            player, features = self._host.player_and_context(self, context)
         curve = {} if context is None else self._curve(features, points)
-        return critic_report(report, loss_unit(self.losses), self.current_epsilon, **curve)
+        return critic_report(player.report(), loss_unit(self.losses), self.current_epsilon, **curve)
 
     def predict_losses(self, contexts: npt.ArrayLike, actions: npt.ArrayLike) -> Floats:
         """The predicted losses of `actions`: one action for each of the `contexts`, or a row of actions per context.
@@ -209,7 +209,7 @@ class Auto(BaseAgent[A]):
         >>> agent.predict_losses([[0.5], [0.5]], [[0.1, 0.3, 0.9], [0.2, 0.3, 0.9]]).shape
         (2, 3)
         """
-        batch, points = self.batch(contexts), np.asarray(actions, dtype=np.float64)
+        batch, points = self._host.batch(contexts), np.asarray(actions, dtype=np.float64)
         check_shape("actions", points[:, 0] if points.ndim == 2 else points, len(batch))
         outside = points[~are_within(points, *self.actions)]
         if len(outside):
@@ -217,25 +217,11 @@ class Auto(BaseAgent[A]):
                 f"actions must be in [{self._range.low:g}, {self._range.high:g}], got {outside[0]:g}.", "actions"
             )
         shares = np.empty(points.size)
-        with self._player_and_contexts(batch) as (player, rows):
+        with self._host.player_and_contexts(self, batch) as (player, rows):
             table = np.ascontiguousarray(points.reshape(len(batch), -1))
-            cast(_core.AutoPlayer, player).predict_many(rows, table, shares)
+            player.predict_many(rows, table, shares)
         low, high = loss_unit(self.losses)
         return low + shares.reshape(points.shape) * (high - low)
-
-    def centres_many(self, contexts: npt.ArrayLike, bandwidth: float, within: npt.ArrayLike | None = None) -> Floats:
-        """The centre of the window of this `bandwidth` with the lowest predicted loss, for each of the `contexts`,
-        with `within` as in `decide_many`.
-
-        >>> Auto(actions=(0.0, 32.0)).centres_many([[0.5]], 16.0)
-        array([16.])
-        """
-        batch = self.batch(contexts)
-        (lows, highs), width = self._ends(within, len(batch)), check_bandwidth(bandwidth, self._range)
-        centres = np.empty(len(batch))
-        with self._player_and_contexts(batch) as (player, rows):
-            cast(_core.AutoPlayer, player).centres_many(rows, lows, highs, width, centres)
-        return centres
 
     def _saved_settings(self) -> model_files.Parameters:
         settings = self.parameters
@@ -247,15 +233,14 @@ class Auto(BaseAgent[A]):
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         if not self.nearby:
             return super()._explore(centre, bandwidth, within)
-        return mix_levels(cast(_core.AutoPlayer, self.player).levels(centre, bandwidth, *within))
+        return mix_levels(self._host.player.levels(centre, bandwidth, *within))
 
     def _curve(self, context: Any, points: int) -> dict[str, Floats]:
         actions = self._range.low + (np.arange(points) + 0.5) / points * self._range.span
         contexts: Any = [context] if isinstance(context, dict) else np.asarray(context)[np.newaxis]
         return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}
 
-    def make_player(self, width: int) -> _core.Player:
-        """A new player for contexts of this `width`."""
+    def _make_player(self, width: int) -> _core.Player:
         return _core.AutoPlayer(width=width, **self._player_settings)
 
     def _make_named_player(self) -> _core.Player:
@@ -264,3 +249,21 @@ class Auto(BaseAgent[A]):
     @property
     def _player_settings(self) -> dict[str, Any]:
         return {**super()._player_settings, "bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0}
+
+
+def window_centres(
+    critic: Auto[Any], contexts: npt.ArrayLike, bandwidth: float, within: npt.ArrayLike | None = None
+) -> Floats:
+    """The centre of the window of this `bandwidth` with the lowest predicted loss, for each of the `contexts`,
+    with `within` as in `decide_many`.
+
+    >>> window_centres(Auto(actions=(0.0, 32.0)), [[0.5]], 16.0)
+    array([16.])
+    """
+    host = host_of(critic)
+    batch = host.batch(contexts)
+    lows, highs = row_ends(critic, within, len(batch))
+    width, centres = check_bandwidth(bandwidth, Actions(*critic.actions)), np.empty(len(batch))
+    with host.player_and_contexts(critic, batch) as (player, rows):
+        player.centres_many(rows, lows, highs, width, centres)
+    return centres

@@ -8,28 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.distributions import KnobsView
 from manul.actions.joint import JointDistribution, branch
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
-from manul.actions.space import ActionSpace, numbers_only
 from manul.agents.auto import FEATURES, Auto
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
-from manul.agents.player_host import COUNTERS
 from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
-from manul.outcomes import Outcome
 from manul.utils import model_files
 from manul.utils.validation import (
     LARGEST_DENSITY,
@@ -48,8 +44,6 @@ MOST_COMBINATIONS = 1024  # of options, for a whole distribution
 class AutoKnobs(Auto[A]):
     """Auto for every space but a range of numbers, around the core's player for several knobs."""
 
-    _native: Any
-
     def _check_settings(self, bandwidth: float | None) -> None:
         if bandwidth is not None:
             raise ParameterError(
@@ -60,9 +54,8 @@ class AutoKnobs(Auto[A]):
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed."""
-        decision = self.decide_again(self.decisions, context, within)
-        assert self.player is not None
-        self.player.decisions += 1
+        decision = self.decide_again(self._host.decisions, context, within)
+        self._host.player.decisions += 1
         return decision
 
     def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
@@ -70,12 +63,12 @@ class AutoKnobs(Auto[A]):
         limits, fields = self._limited(context)
         draw: Any = NotImplemented
         with self._explain_limits():
-            if self._native is not None:
+            if self._host.native is not None:
                 with suppress(_core.Rejected):  # the slow path raises the error with its reason
-                    draw = self._native.decide(context, lows, highs, number, limits, fields)
+                    draw = self._host.native.decide(context, lows, highs, number, limits, fields)
             if draw is NotImplemented:
-                player, features = self.player_and_context(context)
-                with self._explain_rejection():
+                player, features = self._host.player_and_context(self, context)
+                with self._host.explain_rejection():
                     draw = player.decide(features, lows, highs, number, limits, fields)
         positions, densities, floor = draw
         return self._decision(positions, densities, floor, within)
@@ -96,24 +89,24 @@ class AutoKnobs(Auto[A]):
 
     def decide_many(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> Decisions[A]:
         """Set all knobs for each row of `contexts`; `within` has one mapping per row."""
-        first = self.decisions
-        batch: Any = self.batch(contexts)
+        first = self._host.decisions
+        batch: Any = self._host.batch(contexts)
         decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), batch, within)
-        if self.player is not None:
-            self.player.decisions += len(batch)
+        if self._host.player is not None:
+            self._host.player.decisions += len(batch)
         self._batches.draw(decisions)
         return decisions
 
     def decide_many_again(
         self, numbers: npt.ArrayLike, contexts: Contexts, within: Sequence[Narrowing | None] | None = None
     ) -> Decisions[A]:
-        batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
+        batch, keys = self._host.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         check_shape("numbers", keys.astype(np.float64), len(batch))
         lows, highs = self.space.boxes(within, len(batch))
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
         limited = self._limited_rows(batch)
-        with self._explain_limits(), self._player_and_contexts(batch) as (player, rows):
+        with self._explain_limits(), self._host.player_and_contexts(self, batch) as (player, rows):
             player.decide_many(rows, lows, highs, keys, positions, densities, floors, *limited)
         return self._decisions(positions, densities, floors, within)
 
@@ -141,17 +134,18 @@ class AutoKnobs(Auto[A]):
         positions = self.space.positions(action)
         scaled = float(self.space.relative(np.array([density]), positions[np.newaxis])[0])
         late: Any = NotImplemented
-        if self._native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
+        native = self._host.native
+        if native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
             with suppress(TypeError, _core.Rejected):  # the checks below raise the error with its reason
-                late = self._native.learn(context, positions, scaled, value)
+                late = native.learn(context, positions, scaled, value)
         if late is NotImplemented:
             self._check_outcomes(np.array([density]), np.array([value]))
-            player, context = self.player_and_context(context)
-            with self._explain_rejection():
+            player, context = self._host.player_and_context(self, context)
+            with self._host.explain_rejection():
                 late = player.learn(context, positions, scaled, value)
         self._latest = decision
         if late:
-            self._warn_of_late_fields([context], stacklevel=2)
+            self._host.warn_of_late_fields([context], stacklevel=2)
 
     def learn_many(
         self,
@@ -162,30 +156,30 @@ class AutoKnobs(Auto[A]):
         rewards: npt.ArrayLike | None = None,
     ) -> None:
         values = self.outcome.read_many(losses, rewards)
-        batch = self.batch(contexts)
+        batch = self._host.batch(contexts)
         positions = self.space.rows(decisions.actions, len(batch))
         densities = np.ascontiguousarray(decisions.densities, dtype=np.float64)
         for name, column in (("densities", densities), (self.outcome.keywords, values)):
             check_shape(name, column, len(batch))
         self._check_outcomes(densities, values)
-        with self._player_and_contexts(batch) as (player, rows):
+        with self._host.player_and_contexts(self, batch) as (player, rows):
             player.learn_many(rows, positions, self.space.relative(densities, positions), values)
         self._batches.learn(decisions, stacklevel=2)
-        self._warn_of_late_fields(batch, stacklevel=2)
+        self._host.warn_of_late_fields(batch, stacklevel=2)
 
     def distributions(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> KnobsView[A]:
-        batch = self.batch(contexts)
+        batch = self._host.batch(contexts)
         boxes = self.space.boxes(within, len(batch))
         return KnobsView(self._played_rows(batch, within), *boxes, self.space, self._limited_rows(batch))
 
     def predict_losses(self, contexts: Contexts, actions: Any) -> Floats:
         """The predicted loss of one of the `actions` for each of the `contexts`, or of several: an array of rows, actions and positions."""
-        batch = self.batch(contexts)
+        batch = self._host.batch(contexts)
         shape = np.shape(actions)[:2] if isinstance(actions, np.ndarray) and actions.ndim == 3 else (len(batch),)
         table = actions.reshape(-1, actions.shape[2]) if len(shape) == 2 else actions
         positions = self.space.rows(table, len(batch) * math.prod(shape[1:]))
         shares = np.empty(shape)
-        with self._player_and_contexts(batch) as (player, rows):
+        with self._host.player_and_contexts(self, batch) as (player, rows):
             player.predict_many(rows, math.prod(shape[1:]), positions, shares.reshape(-1))
         low, high = loss_unit(self.losses)
         return low + shares * (high - low)
@@ -199,12 +193,9 @@ class AutoKnobs(Auto[A]):
         """
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
-        player, features = self.player_and_context(context)
-        with self._explain_limits(), self._explain_rejection():
+        player, features = self._host.player_and_context(self, context)
+        with self._explain_limits(), self._host.explain_rejection():
             return cast(A, self.space.action(player.best(features, lows, highs, limits, fields)))
-
-    def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:  # noqa: ARG002
-        raise numbers_only(self.space, "This method")
 
     def distribution(self, context: Context, within: Narrowing | None = None) -> JointDistribution:
         """The distribution that `decide` draws from, for a `context` and `within` as there.
@@ -214,7 +205,7 @@ class AutoKnobs(Auto[A]):
         if self._limits is not None:
             return self._limited_distribution(context, within)
         lows, highs = self.space.ranges(within)
-        player, features = self.player_and_context(context)
+        player, features = self._host.player_and_context(self, context)
         choices = [index for index, (_, knob) in enumerate(self.space.knobs) if knob.is_option]
         allowed = [[bit for bit in range(32) if int(lows[index]) >> bit & 1] for index in choices]
         if np.prod([len(options) for options in allowed]) > MOST_COMBINATIONS:
@@ -226,7 +217,7 @@ class AutoKnobs(Auto[A]):
         for combination in itertools.product(*allowed):
             positions = lows.copy()
             positions[choices] = combination
-            with self._explain_rejection():
+            with self._host.explain_rejection():
                 parts, chance = player.distributions(features, lows, highs, positions)
             branches.append(branch(self.space, dict(zip(choices, combination, strict=True)), chance, parts))
         return JointDistribution(self.space, tuple(branches))
@@ -249,13 +240,13 @@ class AutoKnobs(Auto[A]):
 
         With a context, `actions` and `losses` have the predicted loss along each knob, with the others at the best action.
         """
-        player = self.player or self.make_player(0)
+        player = self._host.player or self._make_player(0)
         curves = {} if context is None else self._curves(context, points)
         report = critic_report(player.report(), loss_unit(self.losses), self.current_epsilon, **curves)
         return replace(report, bandwidth=None, bandwidth_share=report.bandwidth)
 
     def _curves(self, context: Context, points: int) -> dict[str, Any]:
-        _, seen = self.player_and_context(context)
+        _, seen = self._host.player_and_context(self, context)
         best = self.space.positions(self.best(context))
         values, losses = {}, {}
         for place, (name, knob) in enumerate(self.space.knobs):
@@ -266,7 +257,7 @@ class AutoKnobs(Auto[A]):
             losses[name] = self.predict_losses(contexts, table)
         return {"actions": self.space.unwrap(values), "losses": self.space.unwrap(losses)}
 
-    def make_player(self, width: int) -> Any:
+    def _make_player(self, width: int) -> Any:
         return _core.KnobsPlayer(width=width, **self._player_settings)
 
     def _make_named_player(self) -> Any:
@@ -281,9 +272,6 @@ class AutoKnobs(Auto[A]):
             "seed": self.seed,
             "nearby": self.nearby,
         }
-
-    def _counters(self, _player: Any) -> tuple[str, ...]:
-        return COUNTERS if self._schedule.changes else COUNTERS[:1]
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
         reject(~usable_densities(densities), densities, "density", USABLE, "Pass the density of the decision.")
@@ -319,35 +307,17 @@ class AutoKnobs(Auto[A]):
         own = {"actions": self.actions, **limits, "epsilon": self.epsilon, "nearby": self.nearby}
         return {**own, **self.outcome.arguments, "seed": self.seed}
 
-    def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent; one whose limits are a function has none."""
+    def _saved_settings(self) -> model_files.Parameters:
         if isinstance(self._limits, FunctionLimits):
             raise ParameterError(
                 "An agent whose limits are a function cannot be saved, copied or served, because the copy would break them. "
                 "Write the limits as texts, such as limits=['discount <= 1 - 9 / price'].",
                 "limits",
             )
-        settings = {**self.parameters, "actions": self.space.describe(), "epsilon": schedules.describe(self.epsilon)}
-        settings |= self.outcome.describe()
-        return "Auto", {**settings, **self._context_parameters()}, self.state()
+        return {**self.parameters, "actions": self.space.describe()}
 
-    @classmethod
-    def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
-        settings = dict(parameters)
-        width, names = settings.pop("width"), settings.pop("names")
-        settings["actions"] = ActionSpace.from_description(settings["actions"])
-        settings["epsilon"] = schedules.from_description(settings["epsilon"])
-        if "outcome" in settings:
-            settings["outcome"] = Outcome.from_description(settings)
-        arguments: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
-        agent = cls(**arguments)
-        if width is None and names is None and not arrays:
-            return agent
-        if names is not None and width != 0:
-            raise model_files.mismatch_error()
-        player = agent.start(model_files.check_width(width)) if names is None else agent.start_named(names)
-        agent.restore(player, arrays)
-        return agent
+    def _contents(self) -> model_files.Contents:
+        return "Auto", *super()._contents()[1:]
 
     def __repr__(self) -> str:
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Literal, Self, cast, overload
 
@@ -18,14 +19,14 @@ from manul.actions.distributions import Distributions, PlayedRows, PlayerView
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.actions.smoothing import explore, smooth
-from manul.actions.space import ActionSpace
-from manul.agents.agent_card import setting_rows
-from manul.agents.learned_twice import warn_of_repeated_decision
+from manul.actions.space import ActionSpace, numbers_only
+from manul.agents.agent_card import agent_card
+from manul.agents.learned_twice import LearnedBatches, warn_of_repeated_decision
 from manul.agents.player import Draw, Player
-from manul.agents.player_host import COUNTERS, SKETCH, PlayerHost
+from manul.agents.player_host import SKETCH, PlayerHost, Seen
 from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch
-from manul.contexts.schema import Context, Contexts
+from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome
 from manul.policies.plot_mixin import PlotMixin
@@ -37,30 +38,29 @@ _new: Callable[[Any, Any], Decision[Any]] = tuple.__new__
 _WHOLE_RANGE = np.empty(0)  # players take empty ends as the whole range
 
 
-class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
-    """An agent around a player: a subclass defines `make_player(width)` and stores its arguments as attributes.
+class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
+    """An agent around a player: a subclass defines `_make_player(width)` and stores its arguments as attributes.
 
-    The first context sets the width.
+    The first context sets the width. Names that begin with an underscore are for subclasses, not for users of an agent.
     """
 
-    _native: Any
-    needs_range = True  # of losses or rewards; False if the agent also learns with "auto"
+    _needs_range = True  # of losses or rewards; False if the agent also learns with "auto"
+    _takes_knobs = False  # whether actions may be other than numbers in a range
     _plays_windows = True  # and with the probability epsilon any action
-    takes_knobs = False  # whether actions may be other than numbers in a range
 
     def __init__(
         self,
         *,
-        actions: Any,
+        actions: Any = (0.0, 1.0),
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
         outcome: Outcome | None = None,
-        epsilon: Epsilon,
-        seed: int,
+        epsilon: Epsilon = 0.05,
+        seed: int = 0,
         half_life: float | None = None,
     ) -> None:
         self.space: ActionSpace[A] = ActionSpace(actions)
-        if not self.space.is_number and not self.takes_knobs:
+        if not self.space.is_number and not self._takes_knobs:
             got = "a mapping" if self.space.is_named else repr(actions)
             raise ParameterError(
                 f"{type(self).__name__} sets one knob: actions must be (low, high), got {got}. Use Auto.",
@@ -68,7 +68,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
             )
         self.actions = self.space.actions
         self.outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
-        if self.needs_range:
+        if self._needs_range:
             self.outcome.known_losses(type(self).__name__, " Only Auto learns without a range.")
         checked = schedules.check_epsilon(epsilon)
         self._schedule = schedules.as_schedule(checked)
@@ -76,7 +76,44 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         self.seed = check_seed(seed)
         if self.space.is_number:
             self._range = Actions(*self.space.ends)
-        super().__init__(check_half_life(half_life))
+        self._host = PlayerHost(check_half_life(half_life), fades=self._schedule.changes)
+        self._latest: object = None  # the decision that was learned last
+        self._batches = LearnedBatches()
+
+    @abstractmethod
+    def _make_player(self, width: int) -> Any:
+        """A new player for contexts of this `width`."""
+
+    def _make_named_player(self) -> Any:
+        """A new player for named contexts, whose features share the columns of a row."""
+        player = self._make_player(SKETCH)
+        if not isinstance(player, _core.BasePlayer):
+            raise InputError(
+                f"context must be a row of numbers for {type(self).__name__}, got a mapping. Encode it with manul.maps.Columns.",
+                "context",
+            )
+        player.sketch_names()
+        return player
+
+    @property
+    def _narrowest_bandwidth(self) -> float:
+        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
+        return 0.0
+
+    @property
+    def _seen(self) -> Seen:
+        return self._host.seen
+
+    @property
+    def schema(self) -> ContextSchema:
+        """The fields of contexts that the agent has learned, by path, or the width of rows of numbers."""
+        seen = self._host.seen
+        return ContextSchema.of_leaves(self._host.fields) if seen.named else ContextSchema(seen.width)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the learned state in a file, in bytes."""
+        return 0 if self._host.player is None else self._host.player.nbytes
 
     @property
     def losses(self) -> AnyRange:
@@ -88,10 +125,6 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         """The arguments of the constructor."""
         names = inspect.signature(type(self)).parameters
         return self._with_outcome({name: getattr(self, name) for name in names if name not in ("rewards", "outcome")})
-
-    def card_rows(self) -> Iterable[tuple[str, object]]:
-        """The settings in a notebook."""
-        return setting_rows(self.parameters)
 
     def _with_outcome(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """The parameters, with the argument that says the outcome in place of the losses."""
@@ -113,27 +146,19 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
     @property
     def current_epsilon(self) -> float:
         """The epsilon of the next decision, which changes with the rounds learned if it is a schedule."""
-        return self._schedule.at(0.0) if self.player is None else self.player.epsilon
+        player = self._host.player
+        return self._schedule.at(0.0) if player is None else player.epsilon
 
-    @property
-    def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
-        return 0.0
-
-    def _counters(self, player: Any) -> tuple[str, ...]:
-        changes = self._schedule.changes and isinstance(player, _core.Player)
-        return COUNTERS if changes else super()._counters(player)
-
-    def narrow(self, within: Any) -> Within:
+    def _narrow(self, within: Any) -> Within:
         """The range of one decision, `within` or the whole; raises InputError if the agent has no action in it."""
-        return self._range.narrow(within, self.narrowest_bandwidth)
+        return self._range.narrow(within, self._narrowest_bandwidth)
 
     def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
         return explore(smooth(centre, bandwidth, within), self.current_epsilon, within)
 
     def distribution(self, context: Context, within: Narrowing | None = None) -> Any:
         """The distribution that `decide` draws from in a `context`; `within` narrows the range of actions."""
-        ends = self.narrow(within)
+        ends = self._narrow(within)
         return self._explore(*self._window(context, ends), ends)
 
     def best(self, context: Context, within: Narrowing | None = None) -> A:
@@ -146,25 +171,25 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         >>> manul.Auto(actions=(0.0, 32.0)).best([0.3, 1.2])
         16.0
         """
-        return cast(A, self._window(context, self.narrow(within))[0])
+        return cast(A, self._window(context, self._narrow(within))[0])
 
     def _window(self, context: Context, within: Within) -> tuple[float, float]:
-        player, features = self.player_and_context(context)
-        with self._explain_rejection():
+        player, features = self._host.player_and_context(self, context)
+        with self._host.explain_rejection():
             window: Within = player.window(features, *within)
             return window
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Draw an action for a `context`, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
-        low, high = self.actions if within is None else self.narrow(within)
-        native = self._native
+        low, high = self.actions if within is None else self._narrow(within)
+        native = self._host.native
         try:
             draw: Any = NotImplemented if native is None else native.decide(context, low, high)
         except _core.Rejected:
             draw = NotImplemented  # the slow path raises the error with its reason
         if draw is NotImplemented:
-            player, features = self.player_and_context(context)
-            with self._explain_rejection():
+            player, features = self._host.player_and_context(self, context)
+            with self._host.explain_rejection():
                 draw = player.decide(features, low, high)
         action, density, floor = draw
         return _new(Decision, (action, density, within, floor, None, None, None))
@@ -185,32 +210,33 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
                 warn_of_repeated_decision(decision, stacklevel=2)
         else:
             action, density, within = _parts(decision)
-        low, high = self.actions if within is None else self.narrow(within)
-        if self._native is not None:
+        low, high = self.actions if within is None else self._narrow(within)
+        native = self._host.native
+        if native is not None:
             try:
-                late: Any = self._native.learn(context, action, density, loss, low, high)
+                late: Any = native.learn(context, action, density, loss, low, high)
             except (TypeError, _core.Rejected):  # the checks below raise the error with its reason
                 late = NotImplemented
             if late is not NotImplemented:
                 self._latest = decision
                 if late:
-                    self._warn_of_late_fields([context], stacklevel=2)
+                    self._host.warn_of_late_fields([context], stacklevel=2)
                 return
         _check_one_knob(decision)
         outcome = (_number("action", action), _number("density", density), _number("loss", loss), [low], [high])
         self._check_taken(*map(_numbers, outcome))
-        player, features = self.player_and_context(context)
-        with self._explain_rejection():
+        player, features = self._host.player_and_context(self, context)
+        with self._host.explain_rejection():
             player.learn(features, float(cast(float, action)), float(density), float(loss), low, high)
         self._latest = decision
-        self._warn_of_late_fields([features], stacklevel=2)
+        self._host.warn_of_late_fields([features], stacklevel=2)
 
     def decide_many(self, contexts: Contexts, within: Any = None) -> Decisions[A]:
         """Draw an action for each of the `contexts`, rows, mappings or a data frame; `within` has one (low, high) per row."""
-        batch = self.batch(contexts)
-        lows, highs = self._ends(within, len(batch))
+        batch = self._host.batch(contexts)
+        lows, highs = row_ends(self, within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
-        with self._player_and_contexts(batch) as (player, rows):
+        with self._host.player_and_contexts(self, batch) as (player, rows):
             player.decide_many(rows, lows, highs, actions, densities, floors)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
         decisions = Decisions(actions, densities, floors=floors, **ends)
@@ -219,25 +245,25 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
 
     def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Draw the decision with this `number`, any below 2^64, for a `context` and `within` as in `decide`, without counting it."""
-        low, high = self.actions if within is None else self.narrow(within)
-        native = self._native
+        low, high = self.actions if within is None else self._narrow(within)
+        native = self._host.native
         try:
             draw: Any = NotImplemented if native is None else native.decide_again(context, low, high, number)
         except _core.Rejected:
             draw = NotImplemented  # the slow path raises the error with its reason
         if draw is NotImplemented:
-            player, features = self.player_and_context(context)
-            with self._explain_rejection():
+            player, features = self._host.player_and_context(self, context)
+            with self._host.explain_rejection():
                 draw = self._draw(player, features, low, high, number)
         action, density, floor = draw
         return _new(Decision, (action, density, within, floor, None, None, None))
 
     def decide_many_again(self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None) -> Decisions[A]:
         """Draw the decisions with these `numbers`, for `contexts` and `within` as in `decide_many`, without counting them."""
-        batch, keys = self.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
-        lows, highs = self._ends(within, len(batch))
+        batch, keys = self._host.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
+        lows, highs = row_ends(self, within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
-        with self._player_and_contexts(batch) as (player, rows):
+        with self._host.player_and_contexts(self, batch) as (player, rows):
             if isinstance(player, _core.Player):
                 player.decide_many_again(rows, lows, highs, keys, actions, densities, floors)
             else:
@@ -266,10 +292,10 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         >>> manul.Auto(actions=(0.0, 32.0)).distributions([[0.3], [1.2]]).density([16.0, 4.0])
         array([0.03125, 0.03125])
         """
-        batch = self.batch(contexts)
-        lows, highs = self._ends(within, len(batch))
+        batch = self._host.batch(contexts)
+        lows, highs = row_ends(self, within, len(batch))
         rows = self._played_rows(batch, np.column_stack([lows, highs]) if len(lows) else None)
-        if isinstance(batch, NamedBatch) or self.is_native(batch):
+        if isinstance(batch, NamedBatch) or self._host.is_native(self, batch):
             return PlayerView(rows, lows, highs, self.actions, windows=self._plays_windows)
         return Distributions([rows.distribution(row) for row in range(len(batch))])
 
@@ -277,8 +303,8 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         def distribution(row: int) -> Any:
             return self.distribution(batch[row], None if within is None else within[row])
 
-        learned = 0 if self._native is None else self._native.learned
-        return PlayedRows(len(batch), distribution, partial(self._player_and_contexts, batch), learned)
+        learned = 0 if self._host.native is None else self._host.native.learned
+        return PlayedRows(len(batch), distribution, partial(self._host.player_and_contexts, self, batch), learned)
 
     def learn_many(
         self,
@@ -291,7 +317,7 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none."""
         loss_values = self.outcome.read_many(losses, rewards)
         _check_one_knob(decisions)
-        batch = self.batch(contexts)
+        batch = self._host.batch(contexts)
         actions, densities = _numbers(decisions.actions), _numbers(decisions.densities, "densities")
         lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows, "lows")
         highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs, "highs")
@@ -300,18 +326,15 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         self._check_taken(
             actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
         )
-        with self._player_and_contexts(batch) as (player, rows):
+        with self._host.player_and_contexts(self, batch) as (player, rows):
             player.learn_many(rows, actions, densities, loss_values, lows, highs)
         self._batches.learn(decisions, stacklevel=2)
-        self._warn_of_late_fields(batch, stacklevel=2)
+        self._host.warn_of_late_fields(batch, stacklevel=2)
 
-    def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent."""
+    def _contents(self) -> model_files.Contents:
         settings = self._saved_settings()
-        settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
-        if "outcome" in settings:
-            settings |= self.outcome.describe()
-        return type(self).__name__, {**settings, **self._context_parameters()}, self.state()
+        settings |= {"epsilon": schedules.describe(settings["epsilon"]), **self.outcome.describe()}
+        return type(self).__name__, {**settings, **self._host.context_parameters()}, self._host.state()
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
@@ -326,8 +349,13 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         columns = model_files.check_width(width) if names is None else SKETCH
         if (names is not None and width != 0) or not agent._fits(columns, arrays):
             raise model_files.mismatch_error()
-        agent.restore(agent.start(columns) if names is None else agent.start_named(names), arrays)
+        host = agent._host
+        agent._restore(host.start(agent, columns) if names is None else host.start_named(agent, names), arrays)
         return agent
+
+    def _restore(self, player: Any, arrays: model_files.Arrays) -> None:
+        """Restore the state of a file, its `arrays`, in a new `player`."""
+        self._host.restore(player, arrays)
 
     def _saved_settings(self) -> model_files.Parameters:
         return self.parameters
@@ -337,6 +365,9 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         settings: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
         return cls(**settings)
 
+    def _repr_html_(self) -> str:
+        return agent_card(self)
+
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items() if value is not None)
         return f"{type(self).__name__}({arguments})"
@@ -345,20 +376,39 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         """Whether the arrays of a file are large enough for a width, checked before memory is allocated for a player."""
         return width <= sum(array.size for array in arrays.values())  # a player has at least one number per column
 
-    def _ends(self, within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
-        if within is None:
-            return _WHOLE_RANGE, _WHOLE_RANGE
-        if isinstance(within, list | tuple):
-            within = [self.actions if each is None else each for each in within]
-        pairs = np.asarray(within, dtype=np.float64)
-        check_shape("within", pairs, count, 2)
-        for low, high in pairs:
-            self.narrow((low, high))
-        return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-
     def _check_taken(self, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats) -> None:
         check_taken(actions, densities, lows, highs)
         self.outcome.check(losses)
+
+
+def check_ranges(agents: Sequence[BaseAgent[Any]], lows: Floats, highs: Floats) -> None:
+    """Check that all agents, which have the same range of actions, have one in each of these narrower ranges."""
+    widest = max(agents, key=lambda agent: agent._narrowest_bandwidth)
+    for number in (np.argmin(highs - lows), np.argmin(lows), np.argmax(highs)) if len(lows) else ():
+        widest._narrow((float(lows[number]), float(highs[number])))
+
+
+def row_ends(agent: BaseAgent[Any], within: npt.ArrayLike | None, count: int) -> tuple[Floats, Floats]:
+    """The ends of the range of each row, or none if it is the whole; raises InputError if an agent has no action in one."""
+    if not agent.space.is_number:
+        raise numbers_only(agent.space, "This method")
+    if within is None:
+        return _WHOLE_RANGE, _WHOLE_RANGE
+    if isinstance(within, list | tuple):
+        within = [agent.actions if each is None else each for each in within]
+    pairs = np.asarray(within, dtype=np.float64)
+    check_shape("within", pairs, count, 2)
+    for low, high in pairs:
+        agent._narrow((low, high))
+    return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+
+
+def fresh_copy(agent: BaseAgent[A]) -> BaseAgent[A]:
+    """An agent with the settings of one that has seen no context; `copy` saves and loads, which policies in Python cannot."""
+    fresh = object.__new__(type(agent))
+    vars(fresh).update(vars(agent))
+    fresh._host, fresh._batches = agent._host.empty(), LearnedBatches()
+    return fresh
 
 
 def _parts(decision: Any) -> tuple[Any, Any, Any]:

@@ -65,7 +65,7 @@ class Cats(BaseAgent[float]):
         super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
         check_whole_number("table_bits", table_bits, 10, 28, "Try 20.")
         self.table_bits = table_bits
-        self.leaves = check_leaves(leaves)
+        self.half_life, self.leaves = self._host.half_life, check_leaves(leaves)
         self.bandwidth = check_bandwidth(bandwidth, Actions(*self.actions))
         self._paper: learners.NodeLearner | None = None
 
@@ -94,8 +94,7 @@ class Cats(BaseAgent[float]):
         return cls.paper(learner=learners.from_description(learner), **parameters)
 
     @property
-    def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
+    def _narrowest_bandwidth(self) -> float:
         return self.bandwidth
 
     def _make_named_player(self) -> _core.Player:
@@ -104,7 +103,7 @@ class Cats(BaseAgent[float]):
             return named
         return _core.CatsPlayer(**self._settings(0), bits=self.table_bits)
 
-    def make_player(self, width: int) -> _core.Player:
+    def _make_player(self, width: int) -> _core.Player:
         if self._paper is None:
             return _core.CatsPlayer(**self._settings(width))
         learner = learners.native(self._paper)

@@ -13,39 +13,32 @@ import numpy as np
 from manul import _core
 from manul.actions.decision import Within
 from manul.actions.distribution import Atoms
-from manul.actions.schedules import Epsilon, Fading
+from manul.actions.schedules import Fading
 from manul.agents import learners
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent
 from manul.errors import InputError
-from manul.outcomes import Outcome
 from manul.utils import model_files
 from manul.utils.validation import check_leaves
 
 
 class _Discrete(BaseAgent[float]):
-    """The base class of both agents, with the set of actions."""
+    """The base class of both agents, with the set of actions; `settings` are those of `Cats`, without a bandwidth."""
 
     _plays_windows = False
 
-    def __init__(
-        self,
-        *,
-        actions: Within = (0.0, 1.0),
-        leaves: int,
-        epsilon: Epsilon = 0.05,
-        losses: Within | None = None,
-        rewards: Within | None = None,
-        outcome: Outcome | None = None,
-        seed: int = 0,
-        half_life: float | None = None,
-    ) -> None:
-        outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
-        super().__init__(actions=actions, outcome=outcome, epsilon=epsilon, seed=seed, half_life=half_life)
-        self.leaves = check_leaves(leaves)
+    def __init__(self, *, leaves: int, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.half_life, self.leaves = self._host.half_life, check_leaves(leaves)
         self._depth = self.leaves.bit_length() - 1
 
-    def narrow(self, within: Within | None) -> Within:
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        own = {"actions": self.actions, "leaves": self.leaves, "epsilon": self.epsilon, "losses": self.losses}
+        return self._with_outcome({**own, "seed": self.seed, "half_life": self.half_life})
+
+    def _narrow(self, within: Within | None) -> Within:
         low, high = self._range.narrow(within, bandwidth=0.0)
         first, last = _core.atoms_inside(self.actions, self.leaves, low, high)
         if first > last:
@@ -93,8 +86,7 @@ class DiscreteTree(_Discrete):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        own = {"actions": self.actions, "leaves": self.leaves, "epsilon": self.epsilon, "losses": self.losses}
-        return self._with_outcome({**own, "seed": self.seed, "half_life": self.half_life, "learner": self.learner})
+        return {**super().parameters, "learner": self.learner}
 
     def _saved_settings(self) -> model_files.Parameters:
         return {**self.parameters, "learner": learners.describe(self.learner)}
@@ -103,7 +95,7 @@ class DiscreteTree(_Discrete):
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         return cls(learner=learners.from_description(parameters.pop("learner")), **parameters)
 
-    def make_player(self, width: int) -> _core.Player:
+    def _make_player(self, width: int) -> _core.Player:
         learner = learners.native(self.learner)
         return _core.DiscreteTreePlayer(width=width, depth=self._depth, learner=learner, **self._player_settings)
 
@@ -126,5 +118,5 @@ class DiscreteLinear(_Discrete):
     (0.0, 0.95625)
     """
 
-    def make_player(self, width: int) -> _core.Player:
+    def _make_player(self, width: int) -> _core.Player:
         return _core.DiscreteLinearPlayer(width=width, depth=self._depth, **self._player_settings)

@@ -98,15 +98,14 @@ class SmoothedGreedy(_PolicyClassAgent):
         return self._with_outcome({"policies": self.policies, "bandwidth": self.bandwidth, **self._common})
 
     @property
-    def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
+    def _narrowest_bandwidth(self) -> float:
         return self.bandwidth
 
     @property
     def _learner_bandwidths(self) -> tuple[float, ...]:
         return (self.bandwidth,)
 
-    def make_player(self, width: int) -> _core.Player | PolicyPlayer:
+    def _make_player(self, width: int) -> _core.Player | PolicyPlayer:
         if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._player_settings)
         learner = self.policies.start(width, self.actions, self.bandwidth)
@@ -174,18 +173,18 @@ class ParetoGreedy(_PolicyClassAgent):
     @property
     def chosen(self) -> float:
         """The bandwidth in use, which is the widest before the first context."""
-        return self.player.chosen if isinstance(self.player, PolicyPlayer) else max(self.bandwidths)
+        player = self._host.player
+        return player.chosen if isinstance(player, PolicyPlayer) else max(self.bandwidths)
 
     @property
-    def narrowest_bandwidth(self) -> float:
-        """The smallest bandwidth; a narrowed range must be at least twice as wide."""
+    def _narrowest_bandwidth(self) -> float:
         return min(min(self.bandwidths), self._range.span / 2)
 
     @property
     def _learner_bandwidths(self) -> tuple[float, ...]:
         return self.bandwidths
 
-    def make_player(self, width: int) -> PolicyPlayer:
+    def _make_player(self, width: int) -> PolicyPlayer:
         learners = [self.policies.start(width, self.actions, bandwidth) for bandwidth in self.bandwidths]
         return PolicyPlayer(learners, self.bandwidths, self._penalty, **self._common)
 

@@ -18,14 +18,14 @@ class LearnedBatches:
     """The batches that an agent has drawn, and those of them that it has learned."""
 
     def __init__(self) -> None:
-        self._drawn, self._learned = WeakSet[Decisions | Decisions](), WeakSet[Decisions | Decisions]()
+        self._drawn, self._learned = WeakSet[Decisions](), WeakSet[Decisions]()
 
-    def draw(self, decisions: Decisions | Decisions) -> None:
+    def draw(self, decisions: Decisions) -> None:
         self._drawn.add(decisions)
 
     def learn(self, decisions: object, stacklevel: int) -> None:
         """Remember that a batch was learned, and warn if it was before; only batches that were drawn matter."""
-        if not isinstance(decisions, Decisions | Decisions) or decisions not in self._drawn:
+        if not isinstance(decisions, Decisions) or decisions not in self._drawn:
             return
         if decisions in self._learned:
             sentence = "These decisions were learned before, so they count twice. Learn each decision once."

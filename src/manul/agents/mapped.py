@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from manul.actions.distributions import Distributions, distributions_of
 from manul.actions.space import ActionSpace
 from manul.agents.agent_card import agent_card
 from manul.agents.agent_registry import AGENTS
+from manul.agents.player_host import PlayerHost, Seen, host_of, seen_by
 from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.contexts.schema import Context, Contexts, ContextSchema
@@ -34,9 +35,6 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
     def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
         """Draw the decision with this number without counting it."""
 
-    def state(self) -> model_files.Arrays:
-        """The complete learned state, as arrays."""
-
 
 @model_files.saveable(
     lambda seed: Mapped(agent=AGENTS["cats"].make(leaves=16, bandwidth=1 / 8, seed=seed), features=Crosses()),
@@ -49,7 +47,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
     >>> agent = Mapped(agent=manul.Cats(leaves=64, bandwidth=1/16), features=manul.maps.Crosses())
     >>> decision = agent.decide([0.3, 1.2])
     >>> agent.learn([0.3, 1.2], decision, loss=0.25)
-    >>> agent.agent.width
+    >>> agent.agent.schema.width
     3
     """
 
@@ -71,25 +69,23 @@ class Mapped(PlotMixin, model_files.FileMixin):
         return self.agent.outcome
 
     @property
-    def width(self) -> int | None:
-        """The number of columns of a context before mapping; None before the first one and for named contexts."""
-        return self._width
-
-    @property
     def schema(self) -> ContextSchema:
         """The fields of contexts before mapping, if the map is fitted to a table; otherwise their width."""
         return self.features.schema if isinstance(self.features, Columns) else ContextSchema(self._width)
 
     @property
-    def named(self) -> bool:
-        """Whether contexts are named fields, which the map may turn into rows."""
-        inside: bool = self.agent.named  # type: ignore[attr-defined]
-        return inside or (self._mapped_width is not None and self._width is None)
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {"agent": self.agent, "features": self.features}
 
     @property
-    def decisions(self) -> int:
-        """The number of decisions so far."""
-        return int(getattr(self.agent, "decisions", 0))
+    def _host(self) -> PlayerHost:
+        return host_of(self.agent)
+
+    @property
+    def _seen(self) -> Seen:
+        turned_into_rows = self._mapped_width is not None and self._width is None
+        return Seen(self._width, turned_into_rows or seen_by(self.agent).named)
 
     @property
     def current_epsilon(self) -> float:
@@ -190,12 +186,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self.agent.learn_many(mapped, decisions, **outcomes)
         self._fix_many(rows, mapped)
 
-    def state(self) -> model_files.Arrays:
-        """The complete learned state, as arrays."""
-        return self.agent.state()
-
-    def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent."""
+    def _contents(self) -> model_files.Contents:
         features, features_arrays = describe(self.features)
         kind, parameters, arrays = model_files.contents(self.agent)
         inside = {"kind": kind, "parameters": parameters}
@@ -217,11 +208,6 @@ class Mapped(PlotMixin, model_files.FileMixin):
             None if width is None else model_files.check_width(width) for width in widths
         )
         return mapped
-
-    def card_rows(self) -> Iterable[tuple[str, object]]:
-        """The settings in a notebook."""
-        inside = self.agent.card_rows()  # type: ignore[attr-defined]
-        return [("agent", type(self.agent).__name__), *inside, ("features", self.features)]
 
     def _repr_html_(self) -> str:
         return agent_card(self)

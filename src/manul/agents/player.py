@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from manul.contexts import conversion
 from manul.utils import model_files
@@ -11,8 +11,8 @@ from manul.utils.validation import Floats
 Draw = tuple[float, float, float]  # action, density, floor
 
 
-class StatefulPlayer(Protocol):
-    """What an agent needs to hold and to save any player."""
+class Player(Protocol):
+    """Decides and learns inside an agent with one knob; all rows and numbers are already validated."""
 
     decisions: int
 
@@ -29,10 +29,6 @@ class StatefulPlayer(Protocol):
 
     def restore(self, saved: model_files.Arrays) -> None:
         """Restore a state; raises KeyError or ValueError if the arrays do not fit."""
-
-
-class Player(StatefulPlayer, Protocol):
-    """Decides and learns inside an agent with one knob; all rows and numbers are already validated."""
 
     def window(self, context: conversion.Row, low: float, high: float) -> tuple[float, float]:
         """The centre and the bandwidth of the greedy window."""
@@ -54,7 +50,3 @@ class Player(StatefulPlayer, Protocol):
         self, contexts: conversion.Row, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats
     ) -> None:
         """Learn from the losses of many decisions; on an error, from none."""
-
-
-AnyPlayer = TypeVar("AnyPlayer", bound=Player)
-HostedPlayer = TypeVar("HostedPlayer", bound=StatefulPlayer)

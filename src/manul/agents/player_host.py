@@ -1,24 +1,22 @@
-"""Holds the player of an agent, which is created for the first context: a row of numbers or named fields."""
+"""The host of an agent's player, which is created for the first context: a row of numbers or named fields.
+
+An agent has a host; `host_of` and `seen_by` are the way to it for what looks into agents, such as inspection and replays.
+"""
 
 from __future__ import annotations
 
 import sys
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Generic
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from manul import _core
-from manul.agents.agent_card import agent_card
-from manul.agents.learned_twice import LearnedBatches
-from manul.agents.player import HostedPlayer
 from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch, named_batch
 from manul.contexts.misspelt_fields import warn_of_misspelt_fields
 from manul.contexts.records import is_record
-from manul.contexts.schema import ContextSchema
 from manul.errors import InputError
 from manul.utils import model_files
 
@@ -26,63 +24,70 @@ COUNTERS = ("decisions", "learned")  # counts of a player in a file; "learned" o
 SKETCH = 64  # columns that the features of named contexts share if an agent has no weight tables
 
 
-class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
-    """Holds the player of an agent; it is None before the first context."""
+class Seen(NamedTuple):
+    """The contexts that an agent has seen: the number of columns, None before the first one, 0 for named fields."""
 
-    def __init__(self, half_life: float | None) -> None:
-        self.half_life = half_life
-        self.player: HostedPlayer | None = None
-        self._native: _core.BasePlayer | None = None
-        self._width: int | None = None
-        self._named = False
-        self._latest: object = None  # the decision that was learned last
-        self._batches = LearnedBatches()
+    width: int | None = None
+    named: bool = False
 
-    @abstractmethod
-    def make_player(self, width: int) -> HostedPlayer:
-        """A new player for contexts of this `width`."""
+
+class Hosting(Protocol):
+    """An agent as its host knows it. The host does not keep it, so that both are freed at once."""
+
+    _host: PlayerHost
 
     @property
-    def width(self) -> int | None:
-        """The number of columns of a context; None before the first one, 0 for named contexts."""
-        return self._width
+    def _seen(self) -> Seen: ...
+    def _make_player(self, width: int) -> Any: ...
+    def _make_named_player(self) -> Any: ...
 
-    @property
-    def schema(self) -> ContextSchema:
-        """The fields of contexts that the agent has learned, by path, or the width of rows of numbers."""
-        if not self._named or self._native is None:
-            return ContextSchema(self._width)
-        return ContextSchema.of_leaves({field: kind.name for field, kind in self._native.fields.items()})
 
-    @property
-    def named(self) -> bool:
-        """Whether contexts are named fields, as the first one was."""
-        return self._named
+def host_of(agent: Any) -> PlayerHost:
+    """The host of an agent, or of the agent behind a map."""
+    hosting: Hosting = agent
+    return hosting._host
 
-    def _repr_html_(self) -> str:
-        return agent_card(self)
 
-    @property
-    def nbytes(self) -> int:
-        """The size of the learned state in a file, in bytes."""
-        return 0 if self.player is None else self.player.nbytes
+def seen_by(agent: Any) -> Seen:
+    """The contexts that an agent has seen, before it maps them."""
+    hosting: Hosting = agent
+    return hosting._seen
+
+
+def expected_nbytes(agent: Any, width: int | None) -> int:
+    """About the memory of an `agent` after many rounds, for contexts of a `width`; None is for named contexts.
+
+    >>> import manul
+    >>> expected_nbytes(manul.Cats(leaves=1024, bandwidth=1/16), 100)
+    869240
+    """
+    hosting: Hosting = agent
+    try:  # a new player knows its sizes but uses hardly any memory before it learns
+        player = hosting._make_named_player() if width is None else hosting._make_player(width)
+        nbytes: int = player.most_nbytes if isinstance(player, _core.BasePlayer) else player.nbytes
+        return nbytes
+    except MemoryError:
+        return sys.maxsize
+
+
+class PlayerHost:
+    """Holds the player of an agent, which is None before the first context; `native` is the same one if it is of the core."""
+
+    __slots__ = ("_fades", "half_life", "native", "player", "seen")
+
+    def __init__(self, half_life: float | None, *, fades: bool) -> None:
+        self.half_life, self._fades = half_life, fades
+        self.player: Any = None
+        self.native: Any = None
+        self.seen = Seen()
+
+    def empty(self) -> PlayerHost:
+        """A host with the same settings, without a player."""
+        return PlayerHost(self.half_life, fades=self._fades)
 
     @property
     def decisions(self) -> int:
         return 0 if self.player is None else self.player.decisions
-
-    def expected_nbytes(self, width: int | None) -> int:
-        """About the memory of the agent after many rounds, for contexts of a `width`; None is for named contexts.
-
-        >>> import manul
-        >>> manul.Cats(leaves=1024, bandwidth=1/16).expected_nbytes(100)
-        869240
-        """
-        try:  # a new player knows its sizes but uses hardly any memory before it learns
-            player = self._make_named_player() if width is None else self.make_player(width)
-            return player.most_nbytes if isinstance(player, _core.BasePlayer) else player.nbytes
-        except MemoryError:
-            return sys.maxsize
 
     def state(self) -> model_files.Arrays:
         """The learned state, as arrays by name."""
@@ -91,7 +96,7 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         counts = {name: np.array([getattr(self.player, name)], np.uint64) for name in self._counters(self.player)}
         return {**self.player.state(), **counts}
 
-    def restore(self, player: HostedPlayer, arrays: model_files.Arrays) -> None:
+    def restore(self, player: Any, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`."""
         state = dict(arrays)
         for name in self._counters(player):
@@ -101,48 +106,47 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
             setattr(player, name, int(count[0]))
         player.restore(state)
 
-    def _counters(self, _player: HostedPlayer) -> tuple[str, ...]:
+    def _counters(self, player: Any) -> tuple[str, ...]:
         """The counts of a player that a file has beside its arrays."""
-        return COUNTERS[:1]
+        return COUNTERS if self._fades and isinstance(player, _core.BasePlayer) else COUNTERS[:1]
 
-    def is_native(self, contexts: conversion.Row) -> bool:
-        """Whether the core handles rows of `contexts` like these."""
-        return isinstance(self.player_for(contexts), _core.BasePlayer)
-
-    def start(self, width: int) -> HostedPlayer:
+    def start(self, agent: Hosting, width: int) -> Any:
         """Create the player for contexts of a `width`."""
-        return self._hold(self.make_player(width), width)
+        return self.hold(agent._make_player(width), Seen(width))
 
-    def start_named(self, names: dict[str, Any] | None = None) -> HostedPlayer:
+    def start_named(self, agent: Hosting, names: dict[str, Any] | None = None) -> Any:
         """Create the player for named contexts, with the `names` of a file if given."""
-        player, self._named = self._hold(self._make_named_player(), 0), True
+        player = self.hold(agent._make_named_player(), Seen(0, named=True))
         if names is not None:
-            assert self._native is not None
-            self._native.fields, self._native.names, self._native.columns = conversion.parse_names(names)
+            player.fields, player.names, player.columns = conversion.parse_names(names)
         return player
 
-    def _hold(self, player: HostedPlayer, width: int) -> HostedPlayer:
-        self.player, self._width = player, width
-        self._native = player if isinstance(player, _core.BasePlayer) else None
-        if self.half_life is not None and self._native is not None:
-            self._native.forget(self.half_life)
+    def hold(self, player: Any, seen: Seen) -> Any:
+        self.player, self.seen = player, seen
+        self.native = player if isinstance(player, _core.BasePlayer) else None
+        if self.half_life is not None and self.native is not None:
+            self.native.forget(self.half_life)
         return player
 
-    def player_for(self, rows: conversion.Row) -> HostedPlayer:
+    def player_for(self, agent: Hosting, rows: conversion.Row) -> Any:
         """The player for `rows` of numbers; the first call creates it."""
         if self.player is None:
-            return self.start(rows.shape[-1])
-        if self._named:
+            return self.start(agent, rows.shape[-1])
+        if self.seen.named:
             raise InputError("context must be a mapping like the first one, got a row of numbers.", "context")
-        assert self._width is not None
-        conversion.check_width(rows.shape[-1], self._width)
+        assert self.seen.width is not None
+        conversion.check_width(rows.shape[-1], self.seen.width)
         return self.player
+
+    def is_native(self, agent: Hosting, rows: conversion.Row) -> bool:
+        """Whether the core handles `rows` like these."""
+        return isinstance(self.player_for(agent, rows), _core.BasePlayer)
 
     def batch(self, contexts: Any) -> conversion.Row | NamedBatch:
         """Many `contexts`, as rows of numbers or with named fields; empty ones fit both."""
         if self._takes_rows():
             return conversion.number_rows(contexts)
-        if self._named and isinstance(contexts, list) and not contexts:
+        if self.seen.named and isinstance(contexts, list) and not contexts:
             return NamedBatch([], 0)
         batch = named_batch(contexts)
         if batch is None:
@@ -150,76 +154,68 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         return np.empty((len(batch), 0), np.float32) if self.player is None and batch.is_empty() else batch
 
     def _takes_rows(self) -> bool:
-        return self.player is not None and not self._named
+        return self.player is not None and not self.seen.named
 
     @contextmanager
-    def _player_and_contexts(self, batch: conversion.Row | NamedBatch) -> Iterator[tuple[HostedPlayer, Any]]:
+    def player_and_contexts(self, agent: Hosting, batch: conversion.Row | NamedBatch) -> Iterator[tuple[Any, Any]]:
         """The player, and a `batch` as it takes it; if a first batch of named contexts is rejected, the player goes."""
         if not isinstance(batch, NamedBatch):
-            yield self.player_for(batch), batch
+            yield self.player_for(agent, batch), batch
             return
         first = self.player is None
         try:
-            with self._explain_rejection():
-                yield self._player_for_names(), batch.contexts
+            with self.explain_rejection():
+                yield self._player_for_names(agent), batch.contexts
         except BaseException:
             if first:
-                self.player = self._native = self._width = None
-                self._named = False
+                self.player, self.native, self.seen = None, None, Seen()
             raise
 
-    def _warn_of_late_fields(self, batch: Any, stacklevel: int) -> None:
+    def warn_of_late_fields(self, batch: Any, stacklevel: int) -> None:
         """Warn of fields that a batch just learned has added, if they look misspelt."""
-        if self._native is not None and self._native.late_fields:
-            fields = self._native.fields
-            warn_of_misspelt_fields(self._native.late_fields, fields, batch.__getitem__, stacklevel + 1)
+        if self.native is not None and self.native.late_fields:
+            warn_of_misspelt_fields(self.native.late_fields, self.native.fields, batch.__getitem__, stacklevel + 1)
 
-    def player_and_context(self, context: Any) -> tuple[HostedPlayer, Any]:
+    def player_and_context(self, agent: Hosting, context: Any) -> tuple[Any, Any]:
         """The player, and the `context` converted for it; an empty context fits rows and named fields."""
         named = conversion.is_named(context) and not (self._takes_rows() and is_record(context))
         if named:
             fields = conversion.to_dict(context)
-            if self._named or fields:
-                return self._player_for_names(), fields
+            if self.seen.named or fields:
+                return self._player_for_names(agent), fields
         row = conversion.row(None if named else context)
-        if self._named and not len(row):
-            return self._player_for_names(), {}
-        return self.player_for(row), row
+        if self.seen.named and not len(row):
+            return self._player_for_names(agent), {}
+        return self.player_for(agent, row), row
 
-    def _context_parameters(self) -> dict[str, Any]:
+    @property
+    def fields(self) -> dict[str, str]:
+        """The kinds of the named fields that were learned, by path."""
+        return {field: kind.name for field, kind in self.native.fields.items()} if self.seen.named else {}
+
+    def context_parameters(self) -> dict[str, Any]:
         """The width or the names of contexts, for a file."""
-        if not self._named or self._native is None:
-            return {"width": self._width, "names": None}
-        fields = {field: kind.name for field, kind in self._native.fields.items()}
-        names = {"fields": fields, "features": self._native.names, "columns": self._native.columns}
-        return {"width": self._width, "names": names}
+        if not self.seen.named:
+            return {"width": self.seen.width, "names": None}
+        names = {"fields": self.fields, "features": self.native.names, "columns": self.native.columns}
+        return {"width": self.seen.width, "names": names}
 
     @contextmanager
-    def _explain_rejection(self) -> Iterator[None]:
+    def explain_rejection(self) -> Iterator[None]:
         """Turn a rejection by the core into an error that names the field."""
         try:
             yield
         except _core.Rejected:
-            if self._native is None or self._native.fault[0] == _core.Fault.none:
+            what, field, value = (_core.Fault.none, "", "") if self.native is None else self.native.fault
+            if what == _core.Fault.none:
                 raise
-            raise conversion.field_error(*self._native.fault, self._native.fields) from None
+            raise conversion.field_error(what, field, value, self.native.fields) from None
 
-    def _make_named_player(self) -> HostedPlayer:
-        """A new player for named contexts, whose features share the columns of a row."""
-        player = self.make_player(SKETCH)
-        if not isinstance(player, _core.BasePlayer):
-            raise InputError(
-                f"context must be a row of numbers for {type(self).__name__}, got a mapping. Encode it with manul.maps.Columns.",
-                "context",
-            )
-        player.sketch_names()
-        return player
-
-    def _player_for_names(self) -> HostedPlayer:
+    def _player_for_names(self, agent: Hosting) -> Any:
         if self.player is None:
-            return self.start_named()
-        if not self._named:
+            return self.start_named(agent)
+        if not self.seen.named:
             raise InputError(
-                f"context must be a row of {self._width} numbers like the first one, got a mapping.", "context"
+                f"context must be a row of {self.seen.width} numbers like the first one, got a mapping.", "context"
             )
         return self.player

@@ -9,8 +9,8 @@ from typing import Any
 
 from manul import _core
 from manul.agents import Mapped
-from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
+from manul.agents.player_host import host_of
 from manul.contexts.maps import Columns
 from manul.errors import InputError
 from manul.inspection.context_table import ContextTable, context_table
@@ -56,9 +56,8 @@ def _used_columns(policy: Any) -> dict[str, _core.Kind | None] | None:
     """The fields that a policy has seen, with their types; None if it takes rows of numbers, or any fields."""
     if isinstance(policy, Mapped) and isinstance(policy.features, Columns):
         return {column.name: None for column in policy.features.columns}
-    if isinstance(policy, BaseAgent | AutoKnobs) and policy.named and isinstance(policy.player, _core.BasePlayer):
-        return dict(policy.player.fields) or None
-    return None
+    host = host_of(policy) if isinstance(policy, BaseAgent) else None
+    return (dict(host.native.fields) or None) if host is not None and host.seen.named else None
 
 
 def _convert(column: list[Any], kind: _core.Kind | None) -> list[Any]:

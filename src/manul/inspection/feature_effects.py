@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from manul.actions.distributions import distributions_of
 from manul.actions.space import ActionSpace, several_knobs
 from manul.agents import Mapped, Rollout
 from manul.agents.base import BaseAgent
+from manul.agents.player_host import host_of
 from manul.contexts import dates
 from manul.contexts.records import is_missing
 from manul.errors import ParameterError, remedy
@@ -30,6 +31,7 @@ from manul.inspection.local_effects import (
     local_effects,
     number_ladder,
 )
+from manul.policies.policy import HasSchema
 from manul.utils.html_cards import text_block
 from manul.utils.validation import Floats
 
@@ -49,15 +51,6 @@ UNCLEAR: Direction = "no clear direction"
 Kind = Literal["number", "time", "category"]
 Ints = npt.NDArray[np.int64]
 Predict = Callable[[Any], Floats]
-
-
-@runtime_checkable
-class TakesRows(Protocol):
-    """A policy that may take rows of numbers."""
-
-    @property
-    def width(self) -> int | None:
-        """The number of columns of a context; None or 0 if it takes named fields."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +208,7 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
     table = contexts if isinstance(contexts, ContextTable) else context_table(contexts)
     most = MOST_ROWS if knobs is None else MOST_ROWS_OF_KNOBS
     table = table.sample(max(min(most, MOST_CELLS // len(table.columns)), LEAST_ROWS))
-    if table.named and isinstance(policy, TakesRows) and policy.width:
+    if table.named and isinstance(policy, HasSchema) and policy.schema.width:
         table = table.as_rows()
     predict, (low, high), action = _mean_action(policy) if knobs is None else _best_value(policy, knobs, knob)
     actions = predict(table.contexts)
@@ -235,7 +228,7 @@ def effects(policy: Any, contexts: object, *, knob: str | None = None) -> Effect
 
 def _check_seen(policy: Any) -> None:
     inside = policy.agent if isinstance(policy, Mapped | Rollout) else policy
-    if isinstance(inside, BaseAgent) and inside.player is None:
+    if isinstance(inside, BaseAgent) and host_of(inside).player is None:
         raise ParameterError("the agent has seen no contexts yet, so features have no effect.", "policy")
 
 

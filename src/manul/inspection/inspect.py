@@ -15,10 +15,11 @@ import numpy as np
 from manul import _core
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.space import several_knobs
-from manul.agents import Auto, Mapped
+from manul.agents import Auto, Mapped, Rollout
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.critic_report import Report
+from manul.agents.player_host import host_of, seen_by
 from manul.agents.policy_player import PolicyPlayer
 from manul.contexts.maps import Columns, NamesColumns
 from manul.contexts.schema import Context
@@ -255,11 +256,11 @@ def inspect(
     settings = _settings(parameters)
     agent = model_files.restore(kind, parameters, arrays, name=str(path))
     inside = agent.agent if isinstance(agent, Mapped) else agent
-    report = inside.report() if isinstance(inside, Auto | AutoKnobs) and inside.width is not None else None
+    report = inside.report() if isinstance(inside, Auto) and seen_by(inside).width is not None else None
     return Inspection(
         kind=kind,
         parameters=settings,
-        decisions=getattr(agent, "decisions", None),
+        decisions=_decisions(agent),
         rounds=_rounds(inside) if report is None else report.rounds,
         memory=getattr(agent, "nbytes", None) or sum(array.nbytes for array in arrays.values()),
         features=_features(inside, _column_names(agent)),
@@ -299,9 +300,17 @@ def _settings(parameters: model_files.Parameters) -> dict[str, Any]:
     return settings
 
 
+def _decisions(agent: object) -> int | None:
+    if isinstance(agent, Mapped):
+        return _decisions(agent.agent)
+    if isinstance(agent, Rollout):
+        return agent.decisions
+    return host_of(agent).decisions if isinstance(agent, BaseAgent) else None
+
+
 def _rounds(agent: object) -> int | None:
     """The number of rounds that the agent has learned from, or None for the trees of the paper, which do not count them."""
-    player = agent.player if isinstance(agent, BaseAgent) else None
+    player = host_of(agent).player if isinstance(agent, BaseAgent) else None
     if isinstance(player, PolicyPlayer):
         return player.rounds
     if isinstance(player, _core.CatsPlayer):
@@ -314,17 +323,16 @@ def _rounds(agent: object) -> int | None:
 def _column_names(agent: object) -> list[str] | None:
     if not (isinstance(agent, Mapped) and isinstance(agent.features, NamesColumns)):
         return None
-    known = agent.width is not None or isinstance(agent.features, Columns)
-    return agent.features.names(agent.width or 0) if known else None
+    known = agent.schema.width is not None or isinstance(agent.features, Columns)
+    return agent.features.names(agent.schema.width or 0) if known else None
 
 
 def _features(agent: object, names: Sequence[str] | None) -> tuple[Feature, ...]:
-    player = agent.player if isinstance(agent, BaseAgent) else None
+    player = host_of(agent).player if isinstance(agent, BaseAgent) else None
     if not isinstance(player, _core.CatsPlayer | _core.LinearPlayer):
         return ()
-    assert isinstance(agent, BaseAgent)
-    assert agent.width is not None
-    known = dict(player.names) if agent.named else dict(enumerate(names or map("column {}".format, range(agent.width))))
+    width, named = seen_by(agent)
+    known = dict(player.names) if named else dict(enumerate(names or map("column {}".format, range(width or 0))))
     shared, root = _weights(player, list(known))
     features = map(Feature, known.values(), shared, root)
     return tuple(sorted(features, key=lambda feature: (-abs(feature.weight), feature.name)))
@@ -373,9 +381,9 @@ def plot_context(policy: Policy | AutoKnobs | Mapped, context: Context) -> Figur
 
 
 def _route(agent: object, context: Context) -> Route | None:
-    if not (isinstance(agent, BaseAgent) and isinstance(agent.player, _core.CatsPlayer)):
+    if not (isinstance(agent, BaseAgent) and isinstance(host_of(agent).player, _core.CatsPlayer)):
         return None
-    player, seen = agent.player_and_context(context)
+    player, seen = host_of(agent).player_and_context(agent, context)
     steps = [
         Step(node, margin, "right" if right else "left", forced)
         for node, margin, right, forced in player.route(seen, *agent.actions)

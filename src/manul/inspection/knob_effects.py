@@ -10,6 +10,7 @@ import numpy as np
 
 from manul.actions.kinds.knob import Knob, KnobValue, Number
 from manul.agents.auto_knobs import AutoKnobs
+from manul.agents.player_host import host_of
 from manul.contexts.schema import Context
 from manul.errors import ParameterError, remedy
 from manul.outcomes import LOSSES, Outcome
@@ -153,7 +154,7 @@ def _effect(
 
 
 def _losses(agent: AutoKnobs, context: Context, actions: list[dict[str, Any]]) -> Floats:
-    _, seen = agent.player_and_context(context)
+    _, seen = host_of(agent).player_and_context(agent, context)
     contexts: Any = [seen] * len(actions) if isinstance(seen, dict) else np.tile(seen, (len(actions), 1))
     return agent.predict_losses(contexts, [agent.space.unwrap(action) for action in actions])
 

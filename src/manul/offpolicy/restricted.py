@@ -13,7 +13,8 @@ from manul.actions.distributions import Windows
 from manul.actions.ranges import Actions
 from manul.agents.auto import Auto
 from manul.agents.density_critic import CriticDensity
-from manul.contexts.schema import Context
+from manul.agents.player_host import host_of
+from manul.contexts.schema import Context, ContextSchema
 from manul.policies.plot_mixin import PlotMixin
 from manul.utils import model_files
 from manul.utils.validation import Floats, check_bandwidth, check_epsilon, check_number
@@ -54,9 +55,9 @@ class Restricted(PlotMixin, model_files.FileMixin):
         self.epsilon = check_epsilon(epsilon)
 
     @property
-    def width(self) -> int | None:
-        """The number of columns of a context; 0 for named contexts."""
-        return self.critic.width
+    def schema(self) -> ContextSchema:
+        """The fields of contexts that the critic knows, or the width of rows of numbers."""
+        return self.critic.schema
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """The distribution of the action for a context."""
@@ -71,7 +72,7 @@ class Restricted(PlotMixin, model_files.FileMixin):
     def distributions(self, contexts: Any, within: npt.ArrayLike | None = None) -> Windows:
         """The distribution of each row; `within` is one (low, high) per row."""
         return self._windows(
-            contexts, self._range.narrow_many(within, len(self.critic.batch(contexts)), self.bandwidth)
+            contexts, self._range.narrow_many(within, len(host_of(self.critic).batch(contexts)), self.bandwidth)
         )
 
     def _windows(self, contexts: Any, ends: Floats) -> Windows:
@@ -97,11 +98,10 @@ class Restricted(PlotMixin, model_files.FileMixin):
         return grid[rows, best], ends[:, 0] + first * steps, ends[:, 0] + (last + 1) * steps
 
     def _single(self, context: Context) -> Any:
-        _, features = self.critic.player_and_context(context)
+        _, features = host_of(self.critic).player_and_context(self.critic, context)
         return [features] if isinstance(features, dict) else features[np.newaxis]
 
-    def contents(self) -> model_files.Contents:
-        """The contents of a file with the policy."""
+    def _contents(self) -> model_files.Contents:
         settings: dict[str, Any] = {"bandwidth": self.bandwidth, "least_density": self.least_density}
         settings["epsilon"] = self.epsilon
         arrays: model_files.Arrays = {"knots": self.support.knots.ravel()}

@@ -17,7 +17,7 @@ from manul.actions.distribution import Distribution
 from manul.actions.distributions import Windows
 from manul.actions.ranges import Actions
 from manul.contexts import conversion
-from manul.contexts.schema import Context
+from manul.contexts.schema import Context, ContextSchema
 from manul.policies.classifiers import Classifier
 from manul.policies.plot_mixin import PlotMixin
 from manul.utils import model_files, sklearn_files
@@ -154,9 +154,9 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
         self._geometry = Geometry(Actions(*self.actions), self.leaves, self.bandwidth)
 
     @property
-    def width(self) -> int:
-        """The number of features of a context."""
-        return self.nodes.width
+    def schema(self) -> ContextSchema:
+        """The width of contexts, which are rows of numbers."""
+        return ContextSchema(self.nodes.width)
 
     def distribution(self, context: Context, within: Within | None = None) -> Distribution:
         """Uniform around the action of the context's leaf, mixed with uniform exploration of weight epsilon."""
@@ -171,14 +171,13 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
         """The centre of each row's window; `within` is one (low, high) per row."""
         return self._centres(*self._rows(contexts, within))
 
-    def contents(self) -> model_files.Contents:
-        """The contents of a file of this policy."""
+    def _contents(self) -> model_files.Contents:
         learned = self.nodes.classifiers
         advice = "Train with another, such as LogisticRegression()."
         fitted = [learned[node] for node in sorted(learned)]
         encoded = sklearn_files.dump_objects(fitted, "classifier", advice) if fitted else np.empty(0, np.uint8)
         window = {"leaves": self.leaves, "bandwidth": self.bandwidth, "epsilon": self.epsilon}
-        parameters = {"actions": self.actions, **window, "width": self.width}
+        parameters = {"actions": self.actions, **window, "width": self.nodes.width}
         return "TreePolicy", parameters, {"sides": self.nodes.sides, "classifiers": encoded}
 
     @classmethod
@@ -207,7 +206,7 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
         return Windows.around(self._centres(rows, ends), self.bandwidth, ends, self.epsilon)
 
     def _centres(self, rows: conversion.Row, ends: Floats) -> Floats:
-        conversion.check_width(rows.shape[1], self.width)
+        conversion.check_width(rows.shape[1], self.nodes.width)
         lows, highs = ends.T
         return self._geometry.centres(self._route(rows, self._geometry.reachable(lows, highs)), lows, highs)
 

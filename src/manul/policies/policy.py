@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from manul.actions.decision import Decision, Decisions
 from manul.actions.space import ActionSpace
-from manul.contexts.schema import Context, Contexts
+from manul.contexts.schema import Context, Contexts, ContextSchema
 
 
 @runtime_checkable
@@ -17,6 +17,13 @@ class Policy(Protocol):
 
     def distribution(self, context: Context, within: Any = None) -> Any:
         """The distribution of the action for a context."""
+
+
+@runtime_checkable
+class HasSchema(Protocol):
+    """A policy that knows the fields of its contexts, or the width of rows of numbers."""
+
+    schema: ContextSchema
 
 
 @runtime_checkable

@@ -34,6 +34,7 @@ from manul.policies.classifier_tree import (
     group_by_node,
 )
 from manul.policies.classifiers import Classifier, prepare_classifier, weight_parameter
+from manul.utils.model_files import note_training
 from manul.utils.validation import (
     Floats,
     are_densities,
@@ -78,8 +79,7 @@ def train_tree(
     share = _rows_per_level(len(log), geometry.depth) if partition else None
     nodes = training.nodes(training.ends(log.actions), share=share, progress=progress)
     policy = TreePolicy(actions=actions, leaves=leaves, bandwidth=bandwidth, epsilon=epsilon, nodes=nodes)
-    policy.trained_on = sketch_log(log)
-    return policy
+    return note_training(policy, sketch_log(log))
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,24 +39,16 @@ class Saveable(Protocol):
         """Write to a `.manul` file."""
 
 
-@runtime_checkable
-class HasContents(Protocol):
-    """An object that can return the contents of its file."""
-
-    def contents(self) -> Contents:
-        """The kind, the parameters and the arrays."""
-
-
 class FileMixin(ABC):
-    """An agent or policy whose files have the kind, parameters and arrays of `contents`; it is pickled and copied as a file.
+    """An agent or policy whose files have the kind, parameters and arrays of `_contents`; it is pickled and copied as a file.
 
-    `trained_on` is a sketch of the rows of a log that it was trained on, which its file has too, if it was.
+    It may have a sketch of the rows of a log that it was trained on, which its file has too.
     """
 
-    trained_on: RowSketch | None = None
+    _trained_on: RowSketch | None = None
 
     @abstractmethod
-    def contents(self) -> Contents:
+    def _contents(self) -> Contents:
         """The contents of a file with the object."""
 
     @classmethod
@@ -66,7 +58,7 @@ class FileMixin(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write the object to a file at a `path`; `manul.load` reads it."""
-        write(path, *self.contents(), trained_on=self.trained_on)
+        write(path, *self._contents(), trained_on=self._trained_on)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_copy, (type(self), dumps(self))
@@ -75,9 +67,7 @@ class FileMixin(ABC):
 def _restore_copy(kind: type[FileMixin], data: bytes) -> FileMixin:
     """The object of a class with the bytes of a file; the class may be a subclass that files do not know."""
     (_, parameters, arrays), trained_on = _decode(data, "file")
-    restored = kind.from_saved(parameters, arrays)
-    restored.trained_on = trained_on
-    return restored
+    return note_training(kind.from_saved(parameters, arrays), trained_on)
 
 
 @dataclass(frozen=True)
@@ -192,20 +182,24 @@ def loads(data: bytes, *, name: str = "file") -> Any:
 
 def trained_on(saveable: object) -> RowSketch | None:
     """The sketch of the rows that an agent or policy was trained on, if it is known."""
-    return saveable.trained_on if isinstance(saveable, FileMixin) else None
+    return saveable._trained_on if isinstance(saveable, FileMixin) else None
+
+
+def note_training(saveable: T, sketch: RowSketch | None) -> T:
+    """Note the sketch of the rows that an agent or policy was trained on, and return it."""
+    if isinstance(saveable, FileMixin):
+        saveable._trained_on = sketch
+    return saveable
 
 
 def _restored(contents: Contents, trained_on: RowSketch | None, name: str) -> Any:
-    restored = restore(*contents, name=name)
-    if trained_on is not None and isinstance(restored, FileMixin):
-        restored.trained_on = trained_on
-    return restored
+    return note_training(restore(*contents, name=name), trained_on)
 
 
 def contents(saveable: Saveable) -> Contents:
     """The contents of the file of an object, for use inside another file; `restore` is the inverse."""
-    if isinstance(saveable, HasContents):
-        kind, parameters, arrays = saveable.contents()
+    if isinstance(saveable, FileMixin):
+        kind, parameters, arrays = saveable._contents()
         return kind, json.loads(json.dumps(parameters, sort_keys=True)), arrays
     # Agents of other packages only promise to save to a file.
     with TemporaryDirectory() as folder:

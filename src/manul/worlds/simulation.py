@@ -17,7 +17,8 @@ from manul import _core
 from manul.actions.decision import Decision, Within
 from manul.actions.space import several_knobs
 from manul.agents.auto_knobs import AutoKnobs
-from manul.agents.base import BaseAgent
+from manul.agents.base import BaseAgent, check_ranges
+from manul.agents.player_host import host_of
 from manul.agents.rollout.rollout import Rollout
 from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
@@ -144,12 +145,13 @@ class _NativeLoop:
 
     @staticmethod
     def accepts(agent: Agent, world: World) -> bool:
-        return isinstance(agent, BaseAgent) and isinstance(world, Table) and agent.is_native(world.contexts)
+        if not (isinstance(agent, BaseAgent) and isinstance(world, Table)):
+            return False
+        return host_of(agent).is_native(agent, world.contexts)
 
     def add(self, agent: Agent, world: World, log: Log) -> None:
-        assert isinstance(agent, BaseAgent)
         assert isinstance(world, Table)
-        self.players.append(agent.player_for(world.contexts))
+        self.players.append(host_of(agent).player)
         self.tables.append(world.native)
         self.logs.append(log)
 
@@ -284,9 +286,7 @@ def _check(agent: Agent, world: World) -> None:
         rule = f"{outcome.keywords} must include the world's range, [{lowest:g}, {highest:g}]"
         raise InputError(f"{rule}, got ({low:g}, {high:g}).", outcome.keywords)
     if world.lows is not None and world.highs is not None:
-        tightest = (np.argmin(world.highs - world.lows), np.argmin(world.lows), np.argmax(world.highs))
-        for number in tightest if len(world) else ():
-            agent.narrow((float(world.lows[number]), float(world.highs[number])))
+        check_ranges([agent], world.lows, world.highs)
 
 
 def _bar(total: int, *, progress: bool) -> tqdm[NoReturn]:

@@ -18,8 +18,8 @@ from manul.actions.distributions import Distributions, Mixture, distributions_of
 from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
+from manul.agents.base import BaseAgent
 from manul.agents.mapped import Mapped, SaveableAgent
-from manul.agents.player_host import PlayerHost
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.in_flight import InFlight
@@ -116,7 +116,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     @property
     def schema(self) -> ContextSchema:
         """The fields of contexts that the learner knows."""
-        return self.agent.schema if isinstance(self.agent, PlayerHost | Mapped) else ContextSchema()
+        return self.agent.schema if isinstance(self.agent, BaseAgent | Mapped) else ContextSchema()
 
     @property
     def agent(self) -> SaveableAgent:
@@ -296,7 +296,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         if within is None:
             return [None] * count
         if self.space.is_number:
-            return [(low, high) for low, high in check_numbers("within", within, count, 2).tolist()]
+            ends = check_numbers("within", [self.space.ends if each is None else each for each in within], count, 2)
+            return [None if each is None else tuple(pair) for each, pair in zip(within, ends.tolist(), strict=True)]
         self.space.boxes(within, count)
         return list(within)
 
@@ -348,12 +349,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         late = self.progress.waiting(self.progress.latest, self.decisions) if self.progress.missing else []
         return [*overdue, *takewhile(lambda number: time - self._times[number] >= seconds, late[len(overdue) :])]
 
-    def state(self) -> model_files.Arrays:
-        """The complete learned state of the agent inside, as arrays."""
-        return self.agent.state()
-
-    def contents(self) -> model_files.Contents:
-        """The contents of a file with the rollout."""
+    def _contents(self) -> model_files.Contents:
         kind, parameters, arrays = model_files.contents(self.agent)
         baseline, baseline_arrays = self.baseline.describe()
         waiting = [[number, *ticket] for number, ticket in self._in_flight.tickets.items()]

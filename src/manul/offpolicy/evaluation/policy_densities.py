@@ -17,7 +17,7 @@ from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy.evaluation import bandwidth as slope
 from manul.offpolicy.smoothed import Function, Smoothed, SmoothedKnobs, owner_of
-from manul.policies.policy import Policy
+from manul.policies.policy import HasSchema, Policy
 from manul.utils.validation import Floats, check_bandwidth
 
 DRAWS = 4  # actions per row, at which predicted losses are averaged if actions are no numbers
@@ -33,11 +33,6 @@ class Redraws(Protocol):
 @runtime_checkable
 class HasRange(Protocol):
     actions: Any
-
-
-@runtime_checkable
-class HasWidth(Protocol):
-    width: int | None
 
 
 class PolicyOnLog:
@@ -160,7 +155,7 @@ class PolicyOnLog:
 def _contexts(policy: object, rows: Rows) -> Any:
     if rows.numbers is not None:
         return rows.numbers
-    width = policy.width if isinstance(policy, HasWidth) else None
+    width = policy.schema.width if isinstance(policy, HasSchema) else None
     if not width:
         return rows.to_dicts()
     if rows.features is None and width == rows.contexts.shape[1]:

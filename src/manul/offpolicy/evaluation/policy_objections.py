@@ -11,7 +11,7 @@ from manul.logs.row_hashes import known_rows
 from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.smoothed import Smoothed, SmoothedKnobs, owner_of
-from manul.utils.model_files import FileMixin
+from manul.utils.model_files import trained_on
 
 MOST = 0.5  # of the rows: the estimate is mostly about what the policy knows by heart
 SOME = 0.05  # of the rows: fewer hardly change an estimate, and are within the error of the sketch
@@ -28,7 +28,7 @@ class PolicyObjections:
     def __init__(self, policy: object) -> None:
         inside = owner_of(policy) or policy
         self._is_function = isinstance(inside, Smoothed | SmoothedKnobs)
-        self._sketch = inside.trained_on if isinstance(inside, FileMixin) else None
+        self._sketch = trained_on(inside)
         self._converted, self._asked, self._known = dict[str, str](), 0, 0
 
     def add(self, rows: Rows) -> None:

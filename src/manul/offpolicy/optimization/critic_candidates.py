@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manul.agents.auto import Auto
+from manul.agents.auto import Auto, window_centres
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
@@ -48,7 +48,7 @@ def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
     """The weights of the critic's best windows, and the losses that it predicts for the logged and its own actions."""
     lows, highs = rows.ends()
     contexts = cross_fitting.critic_contexts(rows)
-    centres = critic.centres_many(contexts, bandwidth, rows.within)
+    centres = window_centres(critic, contexts, bandwidth, rows.within)
     halves = np.minimum(bandwidth, (highs - lows) / 2)
     inside = np.abs(rows.actions - centres) <= halves
     weights = np.where(inside, 1.0 / (2.0 * halves * rows.densities), 0.0)

@@ -50,15 +50,6 @@ class Candidate:
     def bandwidth(self) -> float | None:
         return bandwidth_of(self.agent)
 
-    def fresh(self) -> AnyAgent:
-        """An agent to train: one with the same attributes, because an agent has only settings before its first context.
-
-        `copy` saves and loads agents, which those with policies in Python cannot.
-        """
-        fresh = object.__new__(type(self.agent))
-        vars(fresh).update(vars(self.agent))
-        return fresh
-
 
 @dataclass(frozen=True, init=False)
 class Grid:

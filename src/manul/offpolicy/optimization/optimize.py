@@ -28,6 +28,7 @@ from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidt
 from manul.offpolicy.optimization.verdict import Verdict
 from manul.offpolicy.restricted import Restricted
 from manul.outcomes import Outcome
+from manul.utils import model_files
 from manul.utils.atomic_files import table_beside
 from manul.utils.html_cards import text_block
 from manul.utils.validation import check_choice, check_number
@@ -194,7 +195,7 @@ def optimize(
     search = CandidateSearch(sample, settings, critic="auto" in names, trees=trees)
     table, policy, verdict = search.run()
     if not isinstance(sample.batches, Iterator):  # the paper's penalty takes logs that can be read only once
-        policy.trained_on = sketch_log(sample)
+        model_files.note_training(policy, sketch_log(sample))
     learner: Any = policy.agent if isinstance(policy, Mapped) else policy
     # A policy of rewards learns and is inspected in rewards.
     learner.outcome = sample.outcome.with_losses(learner.outcome.losses)

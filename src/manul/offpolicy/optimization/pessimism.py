@@ -31,6 +31,7 @@ from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.policy_objections import context_objections
 from manul.offpolicy.restricted import Restricted
 from manul.outcomes import LOSSES, AnyRange, Outcome
+from manul.utils.model_files import note_training
 from manul.utils.validation import Floats, check_has_rows, check_number, check_seed, check_taken
 
 FOLDS = 3
@@ -94,8 +95,8 @@ def optimize_without_densities(
     estimate, refusal = _estimate(train, level)
     estimate = None if estimate is None else replace(estimate, outcome=log.outcome)
     policy, logged = train.policy(np.arange(len(log))), float(log.losses.mean())
-    policy.trained_on, policy.critic.outcome = sketch_log(log), outcome
-    return Restrained(policy, estimate, refusal, logged, log.outcome)
+    policy.critic.outcome = outcome
+    return Restrained(note_training(policy, sketch_log(log)), estimate, refusal, logged, log.outcome)
 
 
 class _Training:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from manul import _core
 from manul.actions.smoothing import smooth
+from manul.agents.base import check_ranges, fresh_copy
+from manul.agents.player_host import host_of, seen_by
 from manul.contexts import conversion
 from manul.logs.log import Log
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
@@ -67,8 +69,8 @@ class Replay:
         threads: int | None = None,
         clip: float | None = None,
     ) -> None:
-        self.agents = [candidate.fresh() for candidate in candidates]
-        self.snapshots = self.agents if draw is None else [candidate.fresh() for candidate in candidates]
+        self.agents = [fresh_copy(candidate.agent) for candidate in candidates]
+        self.snapshots = self.agents if draw is None else [fresh_copy(candidate.agent) for candidate in candidates]
         self.sums: Floats = np.zeros(len(candidates))
         self.clipped: Floats = np.zeros((len(candidates), 3))
         self._clip = clip
@@ -97,7 +99,7 @@ class Replay:
             self._next = next(self._draws)
 
     def _learn(self, piece: Log) -> Floats:
-        players = [agent.player_for(piece.contexts) for agent in self.agents]
+        players = [host_of(agent).player_for(agent, piece.contexts) for agent in self.agents]
         columns = _columns(piece)
         native = [number for number, player in enumerate(players) if isinstance(player, _core.Player)]
         # The largest trees take longest; with them first, all threads finish at about the same time.
@@ -125,8 +127,13 @@ class Replay:
 
     def _snapshot(self) -> None:
         for snapshot, agent in zip(self.snapshots, self.agents, strict=True):
-            if agent.width is not None:
-                snapshot.restore(snapshot.start(agent.width), agent.state())
+            resume(snapshot, seen_by(agent).width, host_of(agent).state())
+
+
+def resume(agent: AnyAgent, width: int | None, state: Any) -> None:
+    """Bring an agent to the state of another one that takes rows of a `width`, None if it has seen none."""
+    if width is not None:
+        host_of(agent).restore(host_of(agent).start(agent, width), state)
 
 
 def draws(seed: int) -> Iterator[int]:
@@ -146,10 +153,8 @@ def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
     lows, highs = (piece.lows, piece.highs) if narrowed else whole_range
     check_taken(piece.actions, piece.densities, cast(Floats, lows), cast(Floats, highs), logged=True)
     piece.outcome.with_losses(agents[0].losses).check(piece.losses)
-    if piece.lows is not None and piece.highs is not None and len(piece):
-        widest = max(agents, key=lambda agent: agent.narrowest_bandwidth)
-        for number in (np.argmin(piece.highs - piece.lows), np.argmin(piece.lows), np.argmax(piece.highs)):
-            widest.narrow((float(piece.lows[number]), float(piece.highs[number])))
+    if piece.lows is not None and piece.highs is not None:
+        check_ranges(agents, piece.lows, piece.highs)
 
 
 def _columns(piece: Log) -> tuple[conversion.Row, Floats, Floats, Floats, Floats, Floats]:
@@ -171,7 +176,7 @@ def _numbers(column: Floats) -> Floats:
 
 def _replay_in_python(agent: AnyAgent, columns: tuple[Any, ...], total: float, weights: Floats) -> float:
     contexts, actions, densities, losses, lows, highs = columns
-    player, (least, worst) = agent.player_for(contexts), agent.outcome.known_losses("optimize")
+    player, (least, worst) = host_of(agent).player, agent.outcome.known_losses("optimize")
     for row, (action, density, loss) in enumerate(
         zip(*(c.tolist() for c in (actions, densities, losses)), strict=True)
     ):

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from manul.actions.decision import Decisions
-from manul.agents.auto import Auto
+from manul.agents.auto import NARROWEST_SHARE, Auto
+from manul.agents.base import fresh_copy
 from manul.errors import ParameterError
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
@@ -76,7 +77,7 @@ def check_bandwidths(candidates: Sequence[Candidate], penalty: Penalty) -> None:
 
 def cross_fit(candidate: Candidate, sample: Sample, total: int) -> list[AnyAgent]:
     """One agent per fold, trained on the other folds in the order of the log."""
-    agents = [candidate.fresh() for _ in range(cross_fitting.FOLDS)]
+    agents = [fresh_copy(candidate.agent) for _ in range(cross_fitting.FOLDS)]
     for piece in sample.pieces():
         folds = cross_fitting.fold_numbers(piece, total)
         for fold, agent in enumerate(agents):
@@ -96,7 +97,7 @@ def window_terms(agent: AnyAgent, rows: Rows, critic: Auto | None, critic_rows: 
     played = agent.distributions(rows.contexts, rows.within)
     weights = played.density(rows.actions) / rows.densities
     lows, highs = rows.ends()
-    halves = np.minimum(bandwidth_of(agent) or Auto.narrowest_share * (high - low), (highs - lows) / 2)
+    halves = np.minimum(bandwidth_of(agent) or NARROWEST_SHARE * (high - low), (highs - lows) / 2)
     if critic is None:
         nothing = np.zeros(len(weights))
         return WindowTerms(weights, halves, nothing, nothing)

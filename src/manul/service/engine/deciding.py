@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from manul.actions.decision import Decisions
+from manul.agents.player_host import expected_nbytes
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
@@ -186,8 +187,7 @@ def check_context(loop: Loop, context: Any, limits: Limits, field: str = "contex
             field,
         )
     if not loop.model.has_shape:
-        agent: Any = make_agent(loop.settings)
-        needed = agent.expected_nbytes(len(context) if isinstance(context, list) else None)
+        needed = expected_nbytes(make_agent(loop.settings), len(context) if isinstance(context, list) else None)
         if needed > limits.loop_bytes:
             raise Invalid(
                 f"An agent for contexts of {len(context)} features needs {needed >> 20} MiB of memory, more than the limit "

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 
+from manul.agents.player_host import seen_by
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.service import wire
 from manul.service.engine.decision_numbers import DecisionNumbers
@@ -132,7 +133,7 @@ class Loop:
             refused=model.refused,
             events=counts.events,
             model=model.event,
-            width=model.agent.width,
+            width=seen_by(model.agent).width,
             epsilon=model.agent.current_epsilon,
         )
 

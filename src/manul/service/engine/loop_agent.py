@@ -29,8 +29,6 @@ class LoopAgent(Protocol):
     actions: Any
     space: ActionSpace
     outcome: Outcome
-    width: int | None
-    named: bool
     current_epsilon: float
 
     def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:

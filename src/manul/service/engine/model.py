@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Decision, Decisions
+from manul.agents.player_host import seen_by
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
@@ -75,7 +76,7 @@ class Model:
         """A context as it is stored: a missing one becomes an empty row or mapping, as the loop uses."""
         if context:
             return context
-        return {} if isinstance(self._shape, dict) or self.agent.named else []
+        return {} if isinstance(self._shape, dict) or seen_by(self.agent).named else []
 
     def set_first(self, context: Any) -> None:
         """Take the shape of contexts from the first stored decision; None if there is none, and the agent starts anew."""
@@ -153,7 +154,7 @@ class Model:
         """Restore the shape of contexts of an agent that has learned nothing, so that a refused context leaves no trace."""
         if self.first is None and self.event == 0:
             self.agent = loop_agent.make_agent(self.settings)
-        if self._shape is not None and self.agent.width is None:
+        if self._shape is not None and seen_by(self.agent).width is None:
             # The first context may not fit any more, if a field was later learned with another type.
             with suppress(ManulError):
                 self.agent.decide_again(0, self._shape)
@@ -259,8 +260,8 @@ class Model:
 
     def _judge(self, facts: Sequence[Fact]) -> None:
         """Note how likely the model was to take the caller's actions, before it learns from them."""
-        for event, decision in facts:
-            if decision is None or not decision.observed or decision.density is None or self.agent.width is None:
+        for event, decision in facts if seen_by(self.agent).width is not None else ():
+            if decision is None or not decision.observed or decision.density is None:
                 continue
             with suppress(ManulError):
                 density, largest = loop_agent.density_of(self.agent, decision.context, decision.action, decision.within)

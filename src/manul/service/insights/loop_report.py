@@ -21,6 +21,7 @@ from manul.agents.auto import Auto
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent
 from manul.agents.mapped import Mapped
+from manul.agents.player_host import seen_by
 from manul.contexts.dates import days
 from manul.contexts.table_encoding import flatten_fields
 from manul.errors import ManulError
@@ -81,7 +82,7 @@ def _exploration(rows: Sequence[log_export.Row], loop: Loop) -> wire.Exploration
 
 def _beliefs(agent: Any) -> dict[str, Any]:
     if isinstance(agent, Auto | AutoKnobs):
-        report = dataclasses.asdict(agent.report()) if agent.width is not None else {}
+        report = dataclasses.asdict(agent.report()) if seen_by(agent).width is not None else {}
         return {name: _finite(value) for name, value in report.items() if name not in ("actions", "losses")}
     if isinstance(agent, AdaptiveCats):
         pairs = zip(agent.bandwidths, agent.estimates.tolist(), agent.risks.tolist(), strict=True)

@@ -14,6 +14,8 @@ import numpy as np
 
 from manul.actions.schedules import Epsilon
 from manul.agents.auto import Auto
+from manul.agents.base import fresh_copy
+from manul.agents.player_host import host_of, seen_by
 from manul.errors import MissingDependency
 from manul.logs.log import Batches, Log
 from manul.logs.sample import Encoded, Sample
@@ -23,7 +25,7 @@ from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.optimization import critic_candidates
 from manul.offpolicy.optimization.critic_search import Advance, empty_stack, stack, unstack
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate
-from manul.offpolicy.optimization.replay import LogSummary, Replay, TrainingResult, check, pieces
+from manul.offpolicy.optimization.replay import LogSummary, Replay, TrainingResult, check, pieces, resume
 from manul.utils import model_files
 from manul.utils.validation import check_has_rows
 
@@ -56,10 +58,8 @@ def train(
     totals = np.array(ray.get([total for total, _ in results]))
 
     def agent(number: int) -> AnyAgent:
-        width, arrays = ray.get(results[number][1])
-        trained = candidates[number].fresh()
-        if width is not None:
-            trained.restore(trained.start(width), arrays)
+        trained = fresh_copy(candidates[number].agent)
+        resume(trained, *ray.get(results[number][1]))
         return trained
 
     return TrainingResult(seen, totals[:, 0], totals[:, 1:], agent)
@@ -169,7 +169,7 @@ def _train_one(
     for piece in pieces(sample.batches, PIECE):
         replay.learn(piece)
     snapshot = replay.snapshots[0]
-    return [float(replay.sums[0]), *replay.clipped[0].tolist()], (snapshot.width, snapshot.state())
+    return [float(replay.sums[0]), *replay.clipped[0].tolist()], (seen_by(snapshot).width, host_of(snapshot).state())
 
 
 def _wait(totals: list[Any]) -> None:
