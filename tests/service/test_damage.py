@@ -142,8 +142,9 @@ async def test_a_learner_that_fails_says_so_goes_on_with_other_loops_and_tries_a
             await play(service, 1)
             await play(service, 1, loop="other")
             await service.learned("other", 1)
-            await until(lambda: service.engine.trouble() is not None)
-            assert (await service.client.get("/readyz")).status_code == 503
+            await until(lambda: service.engine.loop_trouble(service.engine.loop("heat")) is not None)
+            assert (await service.client.get("/readyz")).status_code == 200
+            assert (await service.get("/heat"))["trouble"].startswith("learning fails")
         await service.learned("heat", 1)
-        await until(lambda: service.engine.trouble() is None)
+        await until(lambda: service.engine.loop_trouble(service.engine.loop("heat")) is None)
         assert replayed(service.engine, "heat")[1] == 1

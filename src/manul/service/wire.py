@@ -250,7 +250,8 @@ class Losses(Struct, kw_only=True):
 class Status(Struct, kw_only=True):
     """The status of a loop. `waiting` are decisions without an outcome: no loss was reported or, with a wait, it is not over.
     `learned` are the outcomes that the model contains, and `epsilon` is the share of uniform exploration in the next decision.
-    A reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`."""
+    A reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`. `trouble` says why the loop is not ready:
+    it does not learn, or its data are damaged; null if all is well."""
 
     name: str
     actions: Actions
@@ -274,6 +275,14 @@ class Status(Struct, kw_only=True):
     model: int
     width: int | None
     epsilon: float | None = None
+    trouble: str | None = None
+
+
+class OutOfService(Struct, kw_only=True):
+    """A loop that cannot be read, and why. It answers no requests; it can be deleted, or restored from a backup."""
+
+    name: str
+    trouble: str
 
 
 class Deleted(Struct, kw_only=True):
@@ -283,9 +292,10 @@ class Deleted(Struct, kw_only=True):
 
 
 class Loops(Struct, kw_only=True):
-    """All loops, by name."""
+    """All loops, by name; those that cannot be read are in `out_of_service`."""
 
     loops: list[Status]
+    out_of_service: list[OutOfService] = []
 
 
 class Objection(Struct, kw_only=True):

@@ -100,10 +100,10 @@ class RolloutControl:
     async def _store_act(self, loop: Loop, act: OwnerAct) -> None:
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused, and so is its rollout. Resume the loop first.", "loop")
-
+        self._engine.check_learning(loop)
         event = await self._engine.write(lambda transaction: add_act(transaction, loop.number, act, self._engine.now()))
         self._engine.learn(loop, [(event, None)])
-        await asyncio.wrap_future(loop.wait_for(event.number))
+        await self._engine.learned(loop, event)
 
 
 def add_act(transaction: Transaction, loop: int, act: OwnerAct, time: float) -> Event:

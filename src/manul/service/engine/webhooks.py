@@ -98,7 +98,9 @@ class Webhooks:
         engine = self._engine
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            due = [loop for loop in list(engine.loops.values()) if engine.learner.learns(loop) and self._is_due(loop)]
+            loops = [loop for loop in list(engine.loops.values()) if engine.learner.learns(loop)]
+            # Of a loop that does not learn, it could not be noted what was sent.
+            due = [loop for loop in loops if self._is_due(loop) and engine.loop_trouble(loop) is None]
             for error in await asyncio.gather(*(self._send_all(loop) for loop in due), return_exceptions=True):
                 if isinstance(error, Exception):  # such as a loop that was deleted in the meantime
                     log.error("moves of a rollout cannot be sent", exc_info=error)

@@ -92,8 +92,12 @@ class Routes:
         access = self._access(request)
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
         loops = [loop for loop in loops if access.includes(loop.name)]
-        read = asyncio.to_thread(lambda: [loop.status() for loop in loops])
-        return json(wire.Loops(loops=await read))
+        broken = [
+            wire.OutOfService(name=name, trouble=f"Out of service: {why}.")
+            for name, (_, why) in sorted(self.engine.broken.items())
+            if access.includes(name)
+        ]
+        return json(wire.Loops(loops=await asyncio.to_thread(self.engine.statuses, loops), out_of_service=broken))
 
     async def status(self, request: Request) -> Response:
         return json(await self._status(await self._loop(request)))
@@ -222,8 +226,8 @@ class Routes:
         return json(wire.Health(status="ok"))
 
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
-        """All loops are loaded, and the store is writable; with tokens, names of loops are not for everybody."""
-        trouble = self.engine.trouble(names=not self.tokens)
+        """The process runs, and the store is writable; loops that are not ready say so in their status."""
+        trouble = self.engine.trouble()
         if trouble is not None:
             raise Unavailable(f"Not ready: {trouble}.")
         return json(wire.Health(status="ok"))
@@ -240,7 +244,7 @@ class Routes:
         return await self.engine.find(request.path_params["loop"])
 
     async def _status(self, loop: Loop) -> wire.Status:
-        return await asyncio.to_thread(loop.status)
+        return await asyncio.to_thread(self.engine.status, loop)
 
     async def _parse(self, request: Request, kind: type[T]) -> T:
         parsed: T = bodies.decode(await self._body(request, self._body_limit(kind)), DECODERS[kind])

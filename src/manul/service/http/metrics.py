@@ -101,7 +101,7 @@ class LoopCounts:
     def _read(self, reading: asyncio.Future[Statuses | None]) -> None:
         statuses: Statuses | None
         try:
-            statuses = [loop.status() for loop in list(self._engine.loops.values())]
+            statuses = self._engine.statuses(list(self._engine.loops.values()))
         except StoreFailure:
             statuses = None
         except Exception:
@@ -128,6 +128,9 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, to
     lines += _metric(
         "loss_deviation", "gauge", "Standard deviation of the losses that the model has learned.", deviations
     )
+    ready = {_labels(each.name): int(engine.loop_trouble(each) is None) for each in list(engine.loops.values())}
+    ready |= {_labels(name): 0 for name in list(engine.broken)}
+    lines += _metric("loop_ready", "gauge", "1 if the loop can be read, and learns.", ready)
     for name, kind, meaning, samples in rollout_metrics(describe_all(list(engine.loops.values()), engine.now())):
         lines += _metric(name, kind, meaning, samples)
     for name, (kind, meaning, value) in state(engine, store_up=statuses is not None).items():
@@ -177,10 +180,15 @@ def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, flo
     return {
         "commits": ("counter", "Transactions written.", writer.commits),
         "store_failing": ("gauge", "1 while the store is not writable.", int(writer.failing)),
+        "store_lost": (
+            "gauge",
+            "1 if the file of the store was deleted or replaced.",
+            int(engine.store.lost is not None),
+        ),
         "store_up": (
             "gauge",
             "1 if the store can be read and written.",
-            int(store_up and not writer.failing),
+            int(store_up and not writer.failing and engine.store.lost is None),
         ),
         "healthy": ("gauge", "1 if /readyz answers 200.", int(engine.trouble() is None)),
         "writer_alive": ("gauge", "1 while the writer thread is running.", int(writer.is_alive())),

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import psycopg
 
 from manul.errors import FileError
-from manul.service.store import Collision, Counts, Event, LoopGone, State, StoreFailure, Transaction
+from manul.service.store import Collision, Counts, Damaged, Event, LoopGone, State, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
-from manul.service.store.connections import GONE, Connections, pipelined_transaction
+from manul.service.store.connections import DAMAGE, GONE, Connections, pipelined_transaction
 from manul.service.store.numbers import Numbers
 from manul.service.store.postgres_election import Election
 from manul.service.store.postgres_schema import is_current, migrate
@@ -41,6 +41,8 @@ class PostgresStore(Reading):
 
     def __init__(self, url: str) -> None:
         self._recent = Recent()
+        self.damaged: set[int] = set()  # not known here: a page has rows of several loops
+        self.lost: str | None = None
         self._has_first: set[int] = set()
         self._forgets: dict[int, int] = {}
         self._writer: Connection | None = None
@@ -76,6 +78,9 @@ class PostgresStore(Reading):
         except StoreFailure:
             self._abandon()
             raise
+        except DAMAGE as error:
+            self._abandon()
+            raise Damaged from error
         except GONE as error:
             self._abandon()
             raise StoreFailure(str(error).strip()) from error
@@ -102,9 +107,6 @@ class PostgresStore(Reading):
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         return events_of(self._read, loop, numbers)
-
-    def check(self) -> None:
-        self._read("SELECT 1")
 
     def close(self) -> None:
         self._election.stop()
