@@ -146,7 +146,8 @@ else:
 
 class NewDecision(Request, kw_only=True):
     """A request for a decision; `within` restricts the range of actions for this decision. `action` is what the caller would
-    choose, which a rollout with the baseline "caller" needs; otherwise it is ignored."""
+    choose: a rollout with the baseline "caller" needs it, one with another baseline refuses it, and without a rollout it is
+    ignored."""
 
     context: Context = None
     within: Limited = None
@@ -162,7 +163,8 @@ class NewDecisions(Request, kw_only=True):
 
 class NewObservation(Request, kw_only=True):
     """An action that the caller chose itself, with its density and loss if they are known. `floor` is the smallest density
-    that the caller gave any action. Of several knobs, `densities` may replace `density`, their product."""
+    that the caller gave any action. Of several knobs, `densities` may replace `density`, their product. A loop with `rewards` takes
+    a `reward`, any other a `loss`."""
 
     action: Action
     context: Context = None
@@ -176,8 +178,8 @@ class NewObservation(Request, kw_only=True):
 
 
 class NewLoss(Request, kw_only=True):
-    """The loss of a decision, or its reward if the loop has rewards. If a loop combines losses, `key` distinguishes a
-    repeat from another loss."""
+    """The `loss` of a decision if the loop was created with `losses` or neither, its `reward` if the loop was created with
+    `rewards`: exactly one of the two. If a loop combines losses, `key` distinguishes a repeat from another loss."""
 
     loss: float | None = None
     reward: float | None = None

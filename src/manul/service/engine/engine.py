@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from manul.errors import ManulError
@@ -60,8 +61,11 @@ class Engine:
         clock: Callable[[], float] | None = None,
         snapshot_seconds: float = 60.0,
         snapshot_events: int = 200_000,
+        webhook_hosts: Sequence[str] = (),
+        backups: Path | None = None,
     ) -> None:
-        self.store, self.limits = store, limits or Limits()
+        self.store, self.limits, self.backups = store, limits or Limits(), backups
+        self.webhook_hosts = frozenset(host.lower() for host in webhook_hosts)
         self._clock, self._ahead = clock or SteadyClock(), 0.0
         self.writer = Writer(store)
         self.loops: dict[str, Loop] = {}
@@ -430,7 +434,9 @@ def _same(one: NewLoop, other: NewLoop) -> bool:
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
-    LoopSpace.of(settings)
+    for name in LoopSpace.of(settings).names:
+        if "\0" in name:  # logs are exchanged as C strings, which end there
+            raise Invalid(f"the name of a knob must have no null character, got {name!r}.", "actions")
     try:
         outcome = settings.learned
     except ManulError as error:

@@ -13,8 +13,9 @@ import msgspec
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_progress import COHORT
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts
+from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts, check_url
 from manul.service.engine.model import Model
+from manul.service.engine.webhooks import check_host
 from manul.service.errors import Conflict, Unavailable, Unknown
 from manul.service.rollout_schema import NewRollout, Rollout, Status
 from manul.service.store import Event, Transaction
@@ -39,6 +40,9 @@ class RolloutControl:
         has ended starts again only with `restart`."""
         running, again = loop.model.rollout, settings.restart
         settings = msgspec.structs.replace(settings, restart=False)
+        if settings.webhook is not None:
+            check_url(settings.webhook.url)
+            check_host(settings.webhook.url, self._engine.webhook_hosts)
         trial = LoopRollout(loop.settings, settings, event=0, time=self._engine.now(), first=0)
         if loop.model.first is not None:
             check_contexts(trial, loop.model.first)

@@ -265,5 +265,8 @@ class Store(Protocol):
     def snapshots(self, loop: int) -> list[int]:
         """The last events of all snapshots, newest first."""
 
+    def free_bytes(self) -> int | None:
+        """Free space on the disk of the store; None if that is not known here."""
+
     def close(self) -> None:
         """Close the store."""

@@ -108,6 +108,9 @@ class PostgresStore(Reading):
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         return events_of(self._read, loop, numbers)
 
+    def free_bytes(self) -> None:
+        """Not known: the server may be on another machine."""
+
     def close(self) -> None:
         self._election.stop()
         self._numbers.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -147,6 +148,9 @@ class SqliteStore(Reading):
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         return events_of(self._read, loop, numbers)
+
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self._path.parent).free
 
     def close(self) -> None:
         self._checkpoints.stop()
