@@ -1,6 +1,7 @@
 """Whatever schemathesis thinks of, no answer is a 5xx or outside of the description."""
 
 import json
+import re
 
 import pytest
 import schemathesis
@@ -60,7 +61,7 @@ def test_no_answer_is_outside_of_the_description(served, described, each):
     asked = described[each.path][each.method]
 
     @settings(
-        max_examples=12,
+        max_examples=16,
         deadline=None,
         derandomize=True,
         database=None,
@@ -80,6 +81,17 @@ def test_no_answer_is_outside_of_the_description(served, described, each):
         case.call_and_validate(base_url=base, headers=headers, checks=CHECKS)
 
     check()
+
+
+def test_generated_requests_were_accepted_and_refused_in_many_ways(served):
+    connection = served.connection()
+    connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {served.token}"})
+    counted = re.findall(
+        r'manul_requests_total{route="(\w+)",status="(\d+)"}', connection.getresponse().read().decode()
+    )
+    connection.close()
+    assert {"200", "201", "401", "404", "422"} <= {status for _, status in counted}
+    assert len({route for route, status in counted if status == "200"}) > len(OPERATIONS) / 2
 
 
 def test_the_description_and_its_page_are_served(served):
