@@ -114,7 +114,8 @@ class Learner(threading.Thread):
             loop.feed.fall_behind()
             raise
         except Exception:
-            log.exception("loop failed to learn; retrying", extra={"loop": loop.name})
+            if loop.feed.failure is None:
+                log.exception("loop failed to learn; retrying every second", extra={"loop": loop.name})
             loop.feed.rests_until = time.monotonic() + FAILURE_SECONDS
             loop.feed.failure = "learning fails, and is retried every second"
             loop.feed.fall_behind()

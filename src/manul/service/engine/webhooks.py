@@ -41,14 +41,14 @@ class _Connection(http.client.HTTPConnection):
     def connect(self) -> None:
         if self.host.lower() in self.inner_hosts:
             return super().connect()
-        found = [each[4] for each in socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)]
-        if any(is_inner(str(address[0])) for address in found):
+        found = [str(each[4][0]) for each in socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)]
+        if any(map(is_inner, found)):
             raise OSError(INNER.format(host=self.host))
         for address in found[:-1]:
             with suppress(OSError):
-                self.sock = socket.create_connection(address[:2], self.timeout)
+                self.sock = socket.create_connection((address, self.port), self.timeout)
                 return None
-        self.sock = socket.create_connection(found[-1][:2], self.timeout)
+        self.sock = socket.create_connection((found[-1], self.port), self.timeout)
         return None
 
 
