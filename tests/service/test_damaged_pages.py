@@ -131,15 +131,18 @@ async def test_a_damaged_page_at_rest_costs_one_loop_only(intact, tmp_path, seed
         ready = re.findall(r'manul_loop_ready{loop="(\w+)"} (\d)', (await service.client.get("/metrics")).text)
         assert sorted(ready) == sorted((loop, str(int(loop not in found))) for loop in LOOPS)
         assert (await service.client.delete(f"/v1/loops/{damaged}")).status_code == 200
-        await service.post("", 201, name=damaged, actions=[20, 70])
-        await play(service, damaged, 5)
-        await service.learned(damaged, 5)
         await asyncio.to_thread(backup, str(path), tmp_path / "monday.zip")
     restored = Service(tmp_path / "restored.db")
     restore(tmp_path / "monday.zip", restored.store)
+    earlier = tmp_path / "earlier.db"
+    earlier.write_bytes(intact)
+    backup(str(earlier), tmp_path / "sunday.zip")
+    restore(tmp_path / "sunday.zip", restored.store, loop=damaged)
     async with restored.running():
         learned = {loop: restored.engine.loop(loop).model.learned for loop in LOOPS}
-        assert learned == {loop: 5 if loop == damaged else 125 for loop in LOOPS}
+        assert learned == {loop: 120 if loop == damaged else 125 for loop in LOOPS}
+        await play(restored, damaged, 5, 1000)
+        await restored.learned(damaged, 125)
 
 
 @pytest.mark.parametrize("seed", TRIALS)
