@@ -37,7 +37,7 @@ from manul.service.engine.write_operations import (
 )
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop, stored_body
-from manul.service.store import Damaged, Event, Fact, LoopGone, LoopRow, Store, StoreFailure, Transaction
+from manul.service.store import DAMAGED, Damaged, Event, Fact, LoopGone, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
 
 log = logging.getLogger("manul.service")
@@ -47,7 +47,6 @@ EXPIRED_PER_TRANSACTION, PURGED_PER_TRANSACTION = 2000, 2000
 STOP_SECONDS = 6.0
 # How long the answer to an act of the owner, such as a new model, waits for the learner.
 ACT_SECONDS = 10.0
-DAMAGED = "the store is damaged where it keeps this loop"
 
 
 class Engine:
@@ -148,9 +147,7 @@ class Engine:
 
     def loop_trouble(self, loop: Loop) -> str | None:
         """Why a loop that is served is not ready; None if it is."""
-        if loop.number in self.store.damaged:
-            return DAMAGED
-        return loop.feed.failure
+        return DAMAGED if loop.number in self.store.damaged else loop.feed.failure
 
     def statuses(self, loops: Iterable[Loop]) -> list[wire.Status]:
         """The status of each loop that can be read; reads the store."""
@@ -321,9 +318,8 @@ class Engine:
 
     def check_learning(self, loop: Loop) -> None:
         """Refuse an act that has to be learned to a loop that cannot learn."""
-        trouble = self.loop_trouble(loop)
-        if trouble is not None:
-            raise Unavailable(f"loop {loop.name!r} does not learn: {trouble}. Nothing was changed.", "loop")
+        if loop.feed.failure is not None:
+            raise Unavailable(f"loop {loop.name!r} does not learn: {loop.feed.failure}. Nothing was changed.", "loop")
 
     async def learned(self, loop: Loop, event: Event) -> None:
         """Wait until an act of the owner, which is stored, has been learned."""

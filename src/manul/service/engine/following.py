@@ -25,6 +25,7 @@ class Following:
         self._membership = replicas.membership
         self._seen: dict[int, State] = {}
         self._damaged: dict[int, int] = {}
+        self._unreadable: set[int] = set()
         self._finding = threading.Lock()
 
     def refresh(self) -> None:
@@ -49,10 +50,9 @@ class Following:
             self._follow(loop, state, began)
             self._read_decisions_of_others(loop)
         except Damaged:
-            log.exception(
-                "cannot follow the other replicas; deciding with the previous model", extra={"loop": loop.name}
-            )
-            self._store.damaged.add(loop.number)
+            if loop.number not in self._unreadable:
+                log.exception("loop cannot be followed; deciding with the previous model", extra={"loop": loop.name})
+            self._unreadable.add(loop.number)
 
     def find_new_loops(self) -> None:
         """Serve loops that other replicas have created; callable from any thread."""

@@ -12,7 +12,7 @@ from manul.service.engine.following import Following
 from manul.service.engine.group_commit import SpanMaker, Writer, no_span
 from manul.service.engine.loop import Loop
 from manul.service.errors import Problem
-from manul.service.store import Damaged, Event, Fact, Store, StoreFailure
+from manul.service.store import DAMAGED, Damaged, Event, Fact, Store, StoreFailure
 
 log = logging.getLogger("manul.service")
 # Events of one loop before the next loop gets its turn.
@@ -113,11 +113,11 @@ class Learner(threading.Thread):
         except StoreFailure:
             loop.feed.fall_behind()
             raise
-        except Exception:
+        except Exception as error:
             if loop.feed.failure is None:
                 log.exception("loop failed to learn; retrying every second", extra={"loop": loop.name})
             loop.feed.rests_until = time.monotonic() + FAILURE_SECONDS
-            loop.feed.failure = "learning fails, and is retried every second"
+            loop.feed.failure = DAMAGED if isinstance(error, Damaged) else "learning fails, and is retried every second"
             loop.feed.fall_behind()
             return False
         loop.feed.rests_until, loop.feed.failure = 0.0, None
@@ -138,7 +138,7 @@ class Learner(threading.Thread):
         """Learn everything in the store, in the caller's thread; a loop whose events cannot be read must not be served."""
         while loop.feed.behind and not loop.paused and self._guarded_turn(loop):
             pass
-        if loop.number in self._store.damaged and loop.feed.failure is not None:
+        if loop.feed.failure == DAMAGED:
             raise Damaged
 
     def _turn(self, loop: Loop) -> bool:

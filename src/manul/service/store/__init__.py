@@ -82,12 +82,15 @@ class StoreFailure(Exception):  # noqa: N818 - not an error of manul but of what
     """The store is unavailable, because of a full disk for example. The transaction was rolled back."""
 
 
+DAMAGED = "the store is damaged where it keeps this loop"
+
+
 class Damaged(Unavailable):
     """What the store has of one loop cannot be read or changed. Others are not affected, unlike by a `StoreFailure`."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The store is damaged where it keeps this loop. Nothing was changed. Restore a backup, or delete the loop.",
+            f"{DAMAGED.capitalize()}. Nothing was changed. Restore a backup, or delete the loop.",
             "loop",
         )
 

@@ -16,7 +16,7 @@ from manul.service.store import Counts, Damaged, Event, LoopGone, LoopRow, Store
 from manul.service.store.reading import Reading, Recent, is_counts
 from manul.service.store.sqlite_file import FileLock, check_file, identity_at
 from manul.service.store.sqlite_schema import migrate
-from manul.service.store.sqlite_transaction import SqliteTransaction, events_of, is_damage
+from manul.service.store.sqlite_transaction import SqliteTransaction, events_of, is_bad_read, is_damage
 from manul.service.store.store_registry import register_store
 
 log = logging.getLogger("manul.service")
@@ -183,7 +183,8 @@ class SqliteStore(Reading):
         """What an error means: that data of the loop are damaged, or that the whole store cannot be used."""
         if not is_damage(error):
             return StoreFailure(str(error))
-        if isinstance(loop, int) and loop not in self.damaged:
+        # A read that the disk refused may succeed later, unlike one of a damaged page.
+        if isinstance(loop, int) and loop not in self.damaged and not is_bad_read(error):
             log.error("the store is damaged where it keeps loop number %d: %s", loop, error)
             self.damaged.add(loop)
         return Damaged()

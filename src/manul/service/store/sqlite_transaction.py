@@ -206,8 +206,17 @@ class SqliteTransaction:
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Whether an error is about some pages, and not about the whole file."""
-    code = vars(error).get("sqlite_errorcode", sqlite3.SQLITE_ERROR)  # errors of the module itself have none
-    return code & 0xFF in DAMAGE or code in BAD_READS
+    return _code(error) & 0xFF in DAMAGE or is_bad_read(error)
+
+
+def is_bad_read(error: sqlite3.DatabaseError) -> bool:
+    """Whether the disk did not return a page."""
+    return _code(error) in BAD_READS
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    """The code of an error; those of the module itself have none."""
+    return int(vars(error).get("sqlite_errorcode", sqlite3.SQLITE_ERROR))
 
 
 def _add(counts: Counts, added: Counts) -> None:
