@@ -187,7 +187,7 @@ def test_a_loop_is_reset_and_deleted_after_its_name_is_typed(browser, tmp_path):
         browser.enter("#erase [name=name]", "heating")
         browser.find("#erase [type=submit]").click()
         browser.until(gone[verb])
-    assert service.ask("GET", "/v1/loops")[1] == {"loops": []}
+    assert service.ask("GET", "/v1/loops")[1]["loops"] == []
     assert browser.complaints() == []
     assert service.stop() == 0
 
