@@ -102,6 +102,28 @@ def test_a_store_with_loops_is_not_restored_to(saved, target):
     assert contents(saved) == before
 
 
+def test_one_loop_is_restored_beside_others_under_a_number_of_its_own(saved, target, filled):
+    (row,) = filled.store.loops()
+    store = open_store(target)
+    with store.transaction() as transaction:
+        other = transaction.add_loop("other", b"{}", 1.0, apprentice=False)
+    store.close()
+    assert str(restore(saved, target, loop=row.name)).startswith(f"{saved}: 1 loop, 3 events")
+    for loop, sentence in (row.name, f"already contains the loop '{row.name}'"), ("light", "has no loop 'light'"):
+        with pytest.raises(FileError, match=sentence):
+            restore(saved, target, loop=loop)
+    store = open_store(target)
+    assert [each.name for each in store.loops()] == ["other", row.name]
+    number = store.loops()[1].number
+    assert number != other
+    assert store.counts(number) == filled.store.counts(1)
+    assert store.events(number, 0, 9) == filled.store.events(1, 0, 9)
+    assert store.snapshot(number) == filled.store.snapshot(1)
+    with store.transaction() as transaction:
+        assert transaction.add_loop("later", b"{}", 1.0, apprentice=False) > number
+    store.close()
+
+
 def test_what_deleted_loops_have_left_does_not_mix_with_what_is_restored(saved, filled, tmp_path):
     with filled.store.transaction() as transaction:
         transaction.delete_loop(1)

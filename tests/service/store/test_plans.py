@@ -42,7 +42,7 @@ READS = {
     "model": lambda store, loop, _: store.model(loop, 5),
     "snapshot": lambda store, loop, last: [store.snapshot(loop), store.snapshot(loop, before=last)],
     "snapshots": lambda store, loop, _: store.snapshots(loop),
-    "check": lambda store, *_: store.check(),
+    "free_bytes": lambda store, *_: store.free_bytes(),
     "replicas": lambda store, *_: store.replicas and store.replicas.states(),
 }
 

@@ -6,7 +6,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from manul.errors import ManulError
@@ -35,7 +37,7 @@ from manul.service.engine.write_operations import (
 )
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop, stored_body
-from manul.service.store import Event, Fact, LoopRow, Store, StoreFailure, Transaction
+from manul.service.store import DAMAGED, Damaged, Event, Fact, LoopGone, LoopRow, Store, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
 
 log = logging.getLogger("manul.service")
@@ -43,6 +45,8 @@ log = logging.getLogger("manul.service")
 EXPIRED_PER_TRANSACTION, PURGED_PER_TRANSACTION = 2000, 2000
 # Seconds for threads to finish when the service stops; everything acknowledged is durable already.
 STOP_SECONDS = 6.0
+# How long the answer to an act of the owner, such as a new model, waits for the learner.
+ACT_SECONDS = 10.0
 
 
 class Engine:
@@ -56,12 +60,16 @@ class Engine:
         clock: Callable[[], float] | None = None,
         snapshot_seconds: float = 60.0,
         snapshot_events: int = 200_000,
+        webhook_hosts: Sequence[str] = (),
+        backups: Path | None = None,
     ) -> None:
-        self.store, self.limits = store, limits or Limits()
+        self.store, self.limits, self.backups = store, limits or Limits(), backups
+        self.webhook_hosts = frozenset(host.lower() for host in webhook_hosts)
         self._clock, self._ahead = clock or SteadyClock(), 0.0
         self.writer = Writer(store)
         self.loops: dict[str, Loop] = {}
-        self.broken: dict[str, LoopRow] = {}
+        # Loops that could not be read, and why.
+        self.broken: dict[str, tuple[LoopRow, str]] = {}
         replicas = store.replicas
         self._following = None if replicas is None else Following(store, replicas, self)
         self.learner = Learner(
@@ -75,7 +83,7 @@ class Engine:
         self.decider = Decider(self.writer, self.limits, self.now, self.learn)
         self.rollouts = RolloutControl(self)
         self._webhooks = Webhooks(self)
-        self._purging = True
+        self.purging = True
         self._background: list[asyncio.Task[None]] = []
         self.ready = False
 
@@ -96,9 +104,10 @@ class Engine:
             self.loops[row.name] = (load or self.restore)(row)
         except StoreFailure:
             raise
-        except Exception:
+        except Exception as error:
             log.exception("loop cannot be read and is out of service", extra={"loop": row.name})
-            self.broken[row.name] = row
+            known = isinstance(error, Damaged) or row.number in self.store.damaged
+            self.broken[row.name] = row, DAMAGED if known else "its settings cannot be read"
 
     async def stop(self) -> None:
         """Finish pending requests, learn what is queued, save snapshots and close the store."""
@@ -125,18 +134,31 @@ class Engine:
         except TimeoutError:
             log.error("the store hangs; stopping without the last snapshots, the next start replays their events")
 
-    def trouble(self, *, names: bool = True) -> str | None:
-        """Why the service is not ready, with or without the names of loops; None if it is."""
+    def trouble(self) -> str | None:
+        """Why the process or its store is not ready; None if it is. Loops have troubles of their own."""
         if not self.ready:
             return "starting or stopping"
+        if self.store.lost is not None:
+            return self.store.lost
         for thread in (self.writer, self.learner):
             if not thread.is_alive():
                 return f"the {thread.name.removeprefix('manul-')} has stopped"
-        if self.writer.failing:
-            return "the store is not writable"
-        if self.learner.failing:
-            return f"learning fails for loop {', '.join(self.learner.failing)}" if names else "a loop fails to learn"
-        return None
+        return "the store is not writable" if self.writer.failing else None
+
+    def loop_trouble(self, loop: Loop) -> str | None:
+        """Why a loop that is served is not ready; None if it is."""
+        return DAMAGED if loop.number in self.store.damaged else loop.feed.failure
+
+    def statuses(self, loops: Iterable[Loop]) -> list[wire.Status]:
+        """The status of each loop that can be read; reads the store."""
+        found = []
+        for loop in loops:
+            with suppress(Damaged, LoopGone):
+                found.append(self.status(loop))
+        return found
+
+    def status(self, loop: Loop) -> wire.Status:
+        return loop.status(self.loop_trouble(loop))
 
     def loop(self, name: str) -> Loop:
         """A loop that this replica already serves; see `find`."""
@@ -153,8 +175,9 @@ class Engine:
 
     def _unknown(self, name: str) -> Problem:
         if name in self.broken:
+            why = self.broken[name][1]
             return Unavailable(
-                f"loop {name!r} is out of service: its settings cannot be read. See the server log.", "loop"
+                f"loop {name!r} is out of service: {why}. Restore a backup, or delete it; see the server log.", "loop"
             )
         return Unknown(f"loop {name!r} does not exist. Create it with POST /v1/loops.", "loop")
 
@@ -195,7 +218,7 @@ class Engine:
 
     async def delete(self, name: str) -> None:
         """Delete a loop; its data are removed from the store in the background."""
-        number = self.broken[name].number if name in self.broken else (await self.find(name)).number
+        number = self.broken[name][0].number if name in self.broken else (await self.find(name)).number
         await self.write(lambda tx: tx.delete_loop(number))
         self.drop(name, number)
 
@@ -225,7 +248,7 @@ class Engine:
         if loop is not None and loop.number == number:
             del self.loops[name]
             loop.stop_waiting()
-        self._purging = True
+        self.purging = True
 
     def decide(self, name: str, request: wire.NewDecision) -> Future:
         if not self._is_known(name):
@@ -281,6 +304,7 @@ class Engine:
         """Replace the model of a loop, after checking that the new one fits."""
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused and cannot import a model. Resume it first.", "loop")
+        self.check_learning(loop)
         await asyncio.to_thread(load_model, model, loop.settings, loop.model.first)
 
         def add(transaction: Transaction) -> Event:
@@ -290,7 +314,24 @@ class Engine:
 
         event = await self.write(add)
         self.learn(loop, [(event, None)])
-        await asyncio.wrap_future(loop.wait_for(event.number))
+        await self.learned(loop, event)
+
+    def check_learning(self, loop: Loop) -> None:
+        """Refuse an act that has to be learned to a loop that cannot learn."""
+        if loop.feed.failure is not None:
+            raise Unavailable(f"loop {loop.name!r} does not learn: {loop.feed.failure}. Nothing was changed.", "loop")
+
+    async def learned(self, loop: Loop, event: Event) -> None:
+        """Wait until an act of the owner, which is stored, has been learned."""
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(loop.wait_for(event.number)), ACT_SECONDS)
+        except TimeoutError:
+            why = self.loop_trouble(loop) or "it has many losses to learn first"
+            raise Unavailable(
+                f"This is stored, but loop {loop.name!r} has not come to it in {ACT_SECONDS:g} s: {why}. It takes effect once "
+                "the loop has learned what came before; do not repeat it.",
+                "loop",
+            ) from None
 
     def now(self) -> float:
         """The current time, never earlier than that of any stored decision."""
@@ -304,12 +345,12 @@ class Engine:
 
     def purge(self) -> None:
         """Remove the data of deleted loops in small transactions; only the leader does so."""
-        if self._purging and self.learner.leads():
-            self._purging = False
+        if self.purging and self.learner.leads():
+            self.purging = False
             self.writer.submit(Purge(PURGED_PER_TRANSACTION, self._continue_purge))
 
     def _continue_purge(self, left: bool, error: Exception | None) -> None:  # noqa: FBT001
-        self._purging = self._purging or left or error is not None
+        self.purging = self.purging or left or error is not None
         if error is None:
             self.purge()
 
@@ -389,7 +430,9 @@ def _same(one: NewLoop, other: NewLoop) -> bool:
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
-    LoopSpace.of(settings)
+    for name in LoopSpace.of(settings).names:
+        if "\0" in name:  # logs are exchanged as C strings, which end there
+            raise Invalid(f"the name of a knob must have no null character, got {name!r}.", "actions")
     try:
         outcome = settings.learned
     except ManulError as error:

@@ -6,12 +6,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from manul.service.engine.following import Following
 from manul.service.engine.group_commit import SpanMaker, Writer, no_span
 from manul.service.engine.loop import Loop
 from manul.service.errors import Problem
-from manul.service.store import Event, Fact, Store, StoreFailure
+from manul.service.store import DAMAGED, Damaged, Event, Fact, Store, StoreFailure
 
 log = logging.getLogger("manul.service")
 # Events of one loop before the next loop gets its turn.
@@ -99,8 +100,9 @@ class Learner(threading.Thread):
         for loop in self._loops():
             while not loop.paused and time.monotonic() < deadline and self._guarded_turn(loop):
                 pass
-            if self.learns(loop) and time.monotonic() < deadline:
-                self._save_snapshot(loop)
+            with suppress(Problem):  # the next start replays the events
+                if self.learns(loop) and time.monotonic() < deadline:
+                    self._save_snapshot(loop)
 
     def _guarded_turn(self, loop: Loop) -> bool:
         """Give a loop its turn. If it fails, the others continue, and this one reads its events again from the store."""
@@ -111,12 +113,14 @@ class Learner(threading.Thread):
         except StoreFailure:
             loop.feed.fall_behind()
             raise
-        except Exception:
-            log.exception("loop failed to learn; retrying", extra={"loop": loop.name})
+        except Exception as error:
+            if loop.feed.failure is None:
+                log.exception("loop failed to learn; retrying every second", extra={"loop": loop.name})
             loop.feed.rests_until = time.monotonic() + FAILURE_SECONDS
+            loop.feed.failure = DAMAGED if isinstance(error, Damaged) else "learning fails, and is retried every second"
             loop.feed.fall_behind()
             return False
-        loop.feed.rests_until = 0.0
+        loop.feed.rests_until, loop.feed.failure = 0.0, None
         return busy
 
     @property
@@ -131,9 +135,11 @@ class Learner(threading.Thread):
         return self._following is None or self._following.learns(loop.number)
 
     def catch_up(self, loop: Loop) -> None:
-        """Learn everything in the store, in the caller's thread."""
+        """Learn everything in the store, in the caller's thread; a loop whose events cannot be read must not be served."""
         while loop.feed.behind and not loop.paused and self._guarded_turn(loop):
             pass
+        if loop.feed.failure == DAMAGED:
+            raise Damaged
 
     def _turn(self, loop: Loop) -> bool:
         """Learn the next events of a loop; returns whether there may be more."""

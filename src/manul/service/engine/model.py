@@ -15,6 +15,7 @@ import numpy as np
 from manul.actions.decision import Decision, Decisions
 from manul.agents.player_host import seen_by
 from manul.agents.rollout.rollout_progress import Ticket
+from manul.contexts import dates
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.outcomes import outcome_of
@@ -75,6 +76,8 @@ class Model:
     def context(self, context: Any) -> Any:
         """A context as it is stored: a missing one becomes an empty row or mapping, as the loop uses."""
         if context:
+            if isinstance(context, dict):
+                check_dates(context)
             return context
         return {} if isinstance(self._shape, dict) or seen_by(self.agent).named else []
 
@@ -304,6 +307,21 @@ class Model:
                 "event cannot be learned; skipping it",
                 extra={"loop": self.settings.name, "event": event.number, "decision": event.decision, "why": why},
             )
+
+
+def check_dates(context: dict[str, Any]) -> None:
+    """Refuse an object with a date or a time of day and more, which the core would take for a mapping."""
+    rest = [value for value in context.values() if isinstance(value, dict | list)]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict) and len(value) > 1 and (dates.DATE in value or dates.CLOCK in value):
+            key = dates.DATE if dates.DATE in value else dates.CLOCK
+            others = ", ".join(name for name in value if name != key)[:80]
+            raise Invalid(
+                f"context has an object with {key} and other fields, {others}. Send {{{key!r}: ...}} alone.", "context"
+            )
+        within = value.values() if isinstance(value, dict) else value
+        rest.extend(each for each in within if isinstance(each, dict | list))
 
 
 def refusal(error: ManulError) -> Invalid:

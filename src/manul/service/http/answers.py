@@ -30,6 +30,8 @@ def refusal(problem: Problem) -> Answer:
         headers += ((b"www-authenticate", b"Bearer"),)
     elif problem.status == 503:
         headers += ((b"retry-after", RETRY_AFTER),)
+    elif isinstance(problem, WrongMethod):
+        headers += ((b"allow", problem.allow.encode()),)
     elif isinstance(problem, TooManyRequests):
         headers += ((b"retry-after", b"%d" % problem.seconds),)
     return Answer(problem.status, error_body(problem), headers)
@@ -46,6 +48,7 @@ def problem_of(error: BaseException, method: str = "", path: str = "") -> Proble
     if isinstance(error, HTTPException):
         path = path[:200]
         if error.status_code == 405:
-            return WrongMethod(f"Method {method} is not allowed for {path}. See /openapi.json.")
+            allow = (error.headers or {}).get("Allow", "GET, HEAD")
+            return WrongMethod(f"Method {method} is not allowed for {path}. See /openapi.json.", allow)
         return Unknown(f"No such path: {path}. See /openapi.json.")
     return Problem(INTERNAL)

@@ -103,6 +103,8 @@ async def _serve(configuration: Configuration) -> None:
             configuration.limits,
             snapshot_seconds=configuration.snapshot_seconds,
             snapshot_events=configuration.snapshot_events,
+            webhook_hosts=configuration.webhook_host,
+            backups=configuration.backups,
         )
         if traces is not None:
             engine.writer.span = engine.learner.span = traces.span

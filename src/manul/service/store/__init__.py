@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from manul.service.errors import Unknown
+from manul.service.errors import Unavailable, Unknown
 from manul.service.store.blocks import Block, DecisionRow
 
 Kind = Literal["loss", "part", "default", "combined", "late", "import", "rollout", "void", "overdue", "damaged"]
@@ -80,6 +80,19 @@ class Snapshot(NamedTuple):
 
 class StoreFailure(Exception):  # noqa: N818 - not an error of manul but of what it stores to
     """The store is unavailable, because of a full disk for example. The transaction was rolled back."""
+
+
+DAMAGED = "the store is damaged where it keeps this loop"
+
+
+class Damaged(Unavailable):
+    """What the store has of one loop cannot be read or changed. Others are not affected, unlike by a `StoreFailure`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{DAMAGED.capitalize()}. Nothing was changed. Restore a backup, or delete the loop.",
+            "loop",
+        )
 
 
 class Collision(Exception):  # noqa: N818 - an event to handle, not a fault
@@ -198,9 +211,13 @@ class Transaction(Protocol):
 class Store(Protocol):
     """A durable store. Transactions come from one thread; reads may come from any.
 
-    Every call except `reserve` may wait for the store, for a few seconds at most, and then raises StoreFailure.
-    `replicas` is None if only one service can use the store.
+    Every call except `reserve` may wait for the store, for a few seconds at most, and then raises StoreFailure. One about a
+    loop whose data are damaged raises Damaged. `replicas` is None if only one service can use the store; `damaged` are the
+    numbers of loops whose data were found to be damaged, and `lost` says why nothing may be written any more.
     """
+
+    damaged: set[int]
+    lost: str | None
 
     @property
     def replicas(self) -> Replicas | None:
@@ -251,8 +268,8 @@ class Store(Protocol):
     def snapshots(self, loop: int) -> list[int]:
         """The last events of all snapshots, newest first."""
 
-    def check(self) -> None:
-        """Raise StoreFailure if the store cannot be used."""
+    def free_bytes(self) -> int | None:
+        """Free space on the disk of the store; None if that is not known here."""
 
     def close(self) -> None:
         """Close the store."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 
 from manul.errors import FileError
-from manul.service.store import Collision, Counts, Event, LoopGone, State, StoreFailure, Transaction
+from manul.service.store import Collision, Counts, Damaged, Event, LoopGone, State, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
-from manul.service.store.connections import GONE, Connections, pipelined_transaction
+from manul.service.store.connections import DAMAGE, GONE, Connections, pipelined_transaction
 from manul.service.store.numbers import Numbers
 from manul.service.store.postgres_election import Election
 from manul.service.store.postgres_schema import is_current, migrate
@@ -41,11 +42,13 @@ class PostgresStore(Reading):
 
     def __init__(self, url: str) -> None:
         self._recent = Recent()
+        self.damaged: set[int] = set()
+        self.lost: str | None = None
         self._has_first: set[int] = set()
         self._forgets: dict[int, int] = {}
         self._writer: Connection | None = None
         self._connections = Connections(url)
-        self._watchdog, self._read = self._connections.watchdog, self._connections.read  # type: ignore[method-assign]
+        self._watchdog = self._connections.watchdog
         self._numbers = Numbers(self._reserve_numbers)
         try:
             self._set_up()
@@ -76,6 +79,11 @@ class PostgresStore(Reading):
         except StoreFailure:
             self._abandon()
             raise
+        except DAMAGE as error:
+            self._abandon()
+            if len(current.loops) == 1:
+                self.damaged |= current.loops
+            raise Damaged from error
         except GONE as error:
             self._abandon()
             raise StoreFailure(str(error).strip()) from error
@@ -103,8 +111,8 @@ class PostgresStore(Reading):
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         return events_of(self._read, loop, numbers)
 
-    def check(self) -> None:
-        self._read("SELECT 1")
+    def free_bytes(self) -> None:
+        """Not known: the server may be on another machine."""
 
     def close(self) -> None:
         self._election.stop()
@@ -119,6 +127,13 @@ class PostgresStore(Reading):
             add_blocks(self._recent, loop, self._read(BLOCKS_WITH, array(missing), loop))
         return super()._decisions(loop, numbers)
 
+    def _read(self, query: str, *values: object) -> list[Any]:
+        try:
+            return self._connections.read(query, *values)
+        except Damaged:
+            self.damaged |= {value for value in values[:1] if isinstance(value, int)}
+            raise
+
     def _set_up(self) -> None:
         """Create or migrate the tables. A current store is only read, so that a start waits for no lock."""
         with self._connections.connect() as connection:
@@ -129,7 +144,7 @@ class PostgresStore(Reading):
 
     def _reserve_numbers(self, loop: int, count: int) -> int:
         reserving = "UPDATE reserved SET numbers = numbers + ? WHERE loop = ? RETURNING numbers"
-        rows = self._read(reserving, count, loop)
+        rows = self._connections.read(reserving, count, loop)
         if not rows:
             self._numbers.drop(loop)
             raise LoopGone

@@ -83,6 +83,11 @@ class PostgresTransaction:
         for loop in self._gone:
             self._recent.drop(loop)
 
+    @property
+    def loops(self) -> set[int]:
+        """The loops that it has read or written so far."""
+        return {loop for loop, _ in self._blocks} | set(self._heads)
+
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
         added = self._read(
             "INSERT INTO loops (name, settings, created, apprentice) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING "

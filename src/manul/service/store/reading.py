@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
-from manul.service.store import OUTCOMES, Counts, Event, Kind, LoopRow, Snapshot
+from manul.service.store import OUTCOMES, Counts, Damaged, Event, Kind, LoopRow, Snapshot
 from manul.service.store.blocks import Block, DamagedBlock, DecisionRow, decode
 
 log = logging.getLogger("manul.service")
@@ -88,13 +88,19 @@ class Reading:
         raise NotImplementedError
 
     def loops(self) -> list[LoopRow]:
-        rows = self._read(f"SELECT {', '.join(LoopRow.__struct_fields__)} FROM loops ORDER BY number")
+        return self._loops()
+
+    def _loops(self, which: str = "", *values: object) -> list[LoopRow]:
+        rows = self._read(f"SELECT {', '.join(LoopRow.__struct_fields__)} FROM loops {which} ORDER BY number", *values)
         named = [dict(zip(LoopRow.__struct_fields__, row, strict=True)) for row in rows]
         return [LoopRow(**row | {name: bool(row[name]) for name in ("paused", "apprentice")}) for row in named]
 
     def first_decision(self, loop: int) -> DecisionRow | None:
         """The first stored decision, whose context determines the shape of contexts."""
-        rows = self._read("SELECT 0, body FROM firsts WHERE loop = ?", loop)
+        try:
+            rows = self._read("SELECT 0, body FROM firsts WHERE loop = ?", loop)
+        except Damaged:
+            rows = []
         first = block_of(loop, *rows[0]) if rows else None
         blocks = [first] if first is not None else self.blocks(loop, 0, 1)
         return blocks[0].decisions()[0] if blocks else None
@@ -119,15 +125,17 @@ class Reading:
         return bytes(rows[0][0]) if rows and isinstance(rows[0][0], bytes) else b""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
-        newest = (
-            "SELECT event, body, learned, refused, history, rollout FROM snapshots WHERE loop = ? AND event < ? "
-            "ORDER BY event DESC LIMIT 1"
-        )
-        while rows := self._read(newest, loop, 2**63 - 1 if before is None else before):
-            if _is_snapshot(rows[0]):
-                return Snapshot(*rows[0])
-            before = rows[0][0]
-            log.warning("snapshot %s of loop %d is damaged; using an older one", before, loop)
+        query = "SELECT event, body, learned, refused, history, rollout FROM snapshots WHERE loop = ? AND event = ?"
+        for event in self.snapshots(loop):
+            if before is None or event < before:
+                try:
+                    rows = self._read(query, loop, event)
+                except Damaged:
+                    rows = [()]
+                if rows and _is_snapshot(rows[0]):
+                    return Snapshot(*rows[0])
+                if rows:
+                    log.warning("snapshot %s of loop %d is damaged; using an older one", event, loop)
         return None
 
     def snapshots(self, loop: int) -> list[int]:
@@ -182,4 +190,9 @@ def _is_event(event: Event) -> bool:
 
 
 def _is_snapshot(row: tuple[Any, ...]) -> bool:
-    return all(isinstance(value, kind) for value, kind in zip(row, (int, bytes, int, int, bytes, bytes), strict=True))
+    kinds = (int, bytes, int, int, bytes, bytes)
+    return len(row) == len(kinds) and all(map(isinstance, row, kinds))
+
+
+def is_counts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) for value in values)

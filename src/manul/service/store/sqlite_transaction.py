@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -13,7 +14,11 @@ from manul.service.store import Counts, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
 from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of, tally
 
+log = logging.getLogger("manul.service")
 _Value = TypeVar("_Value")
+# What SQLite finds on damaged pages, such as duplicates of keys, and reads of one page that the disk refuses.
+DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG})
+BAD_READS = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
 # Values per query; SQLite limits the number of parameters.
 PARAMETERS = 500
 COUNT = """
@@ -32,6 +37,7 @@ class SqliteTransaction:
         self._forgotten: set[int] = set()
         self._created: set[int] = set()
         self._gone: set[int] = set()
+        self.loop: int | None = None  # the last one that was read or written
 
     def finish(self) -> None:
         rows = [(*astuple(added), loop) for loop, added in self._added.items() if loop not in self._gone]
@@ -92,7 +98,7 @@ class SqliteTransaction:
         added.numbers, added.latest = max(added.numbers, block.last), max(added.latest, block.time)
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
-        known: dict[str, int] = {}
+        self.loop, known = loop, dict[str, int]()
         for batch in _batches(ids):
             marks = ", ".join("?" * len(batch))
             query = f"SELECT id, decision FROM ids WHERE loop = ? AND id IN ({marks})"
@@ -157,10 +163,11 @@ class SqliteTransaction:
         self._forgotten.add(loop)
 
     def delete_loop(self, loop: int) -> None:
-        self._check(loop)
-        self._connection.execute("DELETE FROM loops WHERE number = ?", (loop,))
-        for table in ("counts", "firsts"):
-            self._connection.execute(f"DELETE FROM {table} WHERE loop = ?", (loop,))
+        # A loop without totals is one of which these are damaged.
+        self.loop = loop
+        if loop in self._gone or not self._connection.execute("DELETE FROM loops WHERE number = ?", (loop,)).rowcount:
+            raise LoopGone
+        self._connection.execute("DELETE FROM counts WHERE loop = ?", (loop,))
         self._connection.execute("INSERT INTO deleted VALUES (?)", (loop,))
         self._gone.add(loop)
 
@@ -169,16 +176,22 @@ class SqliteTransaction:
         if not rows:
             return False
         (loop,) = rows[0]
-        for table, key in (HISTORY | {"waiting": "time, first"}).items():
+        for table, key in (HISTORY | {"waiting": "time, first", "firsts": "loop"}).items():
             batch = f"SELECT {key} FROM {table} WHERE loop = ? ORDER BY {key} LIMIT ?"
             removal = f"DELETE FROM {table} WHERE loop = ? AND ({key}) IN ({batch})"
-            limit -= self._connection.execute(removal, (loop, loop, limit)).rowcount
+            try:
+                limit -= self._connection.execute(removal, (loop, loop, limit)).rowcount
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                log.error("rows of a deleted loop are damaged and stay in the file: %s of loop %d", table, loop)
             if limit <= 0:
                 return True
         self._connection.execute("DELETE FROM deleted WHERE loop = ?", (loop,))
         return bool(self._read("SELECT 1 FROM deleted LIMIT 1"))
 
     def _check(self, loop: int) -> None:
+        self.loop = loop
         if loop in self._gone or not (loop in self._counts or loop in self._created):
             raise LoopGone
 
@@ -189,6 +202,21 @@ class SqliteTransaction:
 
     def _read(self, query: str, *values: object) -> list[Any]:
         return self._connection.execute(query, values).fetchall()
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether an error is about some pages, and not about the whole file."""
+    return _code(error) & 0xFF in DAMAGE or is_bad_read(error)
+
+
+def is_bad_read(error: sqlite3.DatabaseError) -> bool:
+    """Whether the disk did not return a page."""
+    return _code(error) in BAD_READS
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    """The code of an error; those of the module itself have none."""
+    return int(vars(error).get("sqlite_errorcode", sqlite3.SQLITE_ERROR))
 
 
 def _add(counts: Counts, added: Counts) -> None:
