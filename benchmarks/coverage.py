@@ -33,7 +33,7 @@ import numpy as np
 import manul
 from manul.actions.distributions import Windows
 from manul.errors import InputError
-from manul.offpolicy.evaluation.intervals import NAMES
+from manul.offpolicy.evaluation.intervals import INTERVALS
 from manul.utils.validation import Floats
 
 LOGS, NULL_LOGS, LEVEL = 200, 500, 0.95
@@ -272,7 +272,7 @@ def names_of(cell: Cell) -> tuple[str, ...]:
     """The intervals that are measured: all in a cell without trend, otherwise those that are recommended."""
     if isinstance(cell.overlap, float):
         return (DEFAULT, DOUBLY_ROBUST)
-    return NAMES if cell.trend == "steady" else (DEFAULT,)
+    return tuple(INTERVALS.names()) if cell.trend == "steady" else (DEFAULT,)
 
 
 def estimate(policy: Window, log: manul.Log, interval: str) -> Ends:
@@ -337,7 +337,7 @@ def main(logs: int = LOGS, cells: str = "", processes: int = 2, null_logs: int =
             results.append(result)
             print(result, flush=True)
         wrong = float(np.mean(list(pool.map(wrongly_proven, range(null_logs), chunksize=25))))
-    for name in (*NAMES, DOUBLY_ROBUST, "gain"):
+    for name in (*INTERVALS.names(), DOUBLY_ROBUST, "gain"):
         held = np.array([result.intervals[name] for result in results if name in result.intervals])
         if len(held):
             shares, either = held[:, 0], held[:, 3]

@@ -25,6 +25,7 @@ def test_the_outcomes_are_those_of_single_rollouts(scenario, plan):
         assert [column[row] for column in at_once] == pytest.approx(list(single))
 
 
+@pytest.mark.whole
 def test_late_losses_delay_the_steps():
     scenario = SCENARIOS[0]
     draws = draw(scenario, 40_000, [0])

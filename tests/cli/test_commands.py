@@ -30,6 +30,8 @@ def leaves(group, prefix=""):
 COMMANDS = dict(leaves(main))
 # The examples of these serve, or need a service.
 ENDING = [name for name in COMMANDS if not name.startswith(("serve", "rollout"))]
+LONG = ("demo", "reproduce")  # play worlds for many rounds
+LONG_AND_SHORT = [pytest.param(name, marks=pytest.mark.whole) if name in LONG else name for name in ENDING]
 CARS = "age,fuel,doors,price\n" + "".join(
     f"{age},{fuel},{'' if age == 3 else 5},{20_000 - 1500 * age + 900 * (fuel == 'diesel')}\n"
     for age in range(9)
@@ -91,7 +93,7 @@ def folders(prepared, tmp_path_factory):
     return {name: shutil.copytree(prepared, tmp_path_factory.mktemp("example") / "files") for name in ENDING}
 
 
-@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.parametrize("name", LONG_AND_SHORT)
 def test_the_help_ends_with_an_example_that_runs(folders, monkeypatch, name):
     monkeypatch.chdir(folders[name])
     assert invoked([name, "--help"]).stdout.rstrip().endswith(f"Example:\n    {example_text(name)}")
@@ -100,7 +102,7 @@ def test_the_help_ends_with_an_example_that_runs(folders, monkeypatch, name):
     assert result.stdout
 
 
-@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.parametrize("name", LONG_AND_SHORT)
 def test_json_is_the_whole_of_the_standard_output(folders, monkeypatch, name):
     monkeypatch.chdir(folders[name])
     result = invoked([*example(name), "--json"])

@@ -16,6 +16,7 @@ def reproduce(*arguments):
 
 
 @pytest.mark.usefixtures("few_cells")
+@pytest.mark.whole
 def test_a_table_of_ones_own_takes_the_place_of_the_six(tmp_path):
     (tmp_path / "mine.csv").write_text(CSV)
     result = reproduce(

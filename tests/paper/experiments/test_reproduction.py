@@ -13,7 +13,7 @@ from manul.paper.experiments import online, reproduce
 from manul.paper.experiments.problem_sets import Selection
 from manul.paper.experiments.timed_tasks import ResultsFile, TaskRunner
 
-pytestmark = pytest.mark.usefixtures("few_cells")
+pytestmark = [pytest.mark.usefixtures("few_cells"), pytest.mark.whole]
 
 
 def run(out, *experiments, **settings):
