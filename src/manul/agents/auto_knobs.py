@@ -333,8 +333,8 @@ class AutoKnobs(Auto[A]):
         own = {"actions": self.actions, **limits, "epsilon": self.epsilon, "nearby": self.nearby}
         return {**own, **self.outcome.arguments, "seed": self.seed}
 
-    def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent; one whose limits are a function has none."""
+    def _description(self) -> tuple[str, model_files.Parameters]:
+        """What a file has beside the contexts; an agent whose limits are a function has none."""
         if isinstance(self._limits, FunctionLimits):
             raise ParameterError(
                 "An agent whose limits are a function cannot be saved, copied or served, because the copy would break them. "
@@ -343,7 +343,7 @@ class AutoKnobs(Auto[A]):
             )
         settings = {**self.parameters, "actions": self.space.describe(), "epsilon": schedules.describe(self.epsilon)}
         settings |= self.outcome.describe()
-        return "Auto", {**settings, **self._context_parameters()}, self.state()
+        return "Auto", settings
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:

@@ -314,13 +314,12 @@ class BaseAgent(PlotMixin, PlayerHost[Any], Generic[A]):
         self._batches.learn(decisions, stacklevel=2)
         self._warn_of_late_fields(batch, stacklevel=2)
 
-    def contents(self) -> model_files.Contents:
-        """The contents of a file with the agent."""
+    def _description(self) -> tuple[str, model_files.Parameters]:
         settings = self._saved_settings()
         settings = {**settings, "epsilon": schedules.describe(settings["epsilon"])}
         if "outcome" in settings:
             settings |= self.outcome.describe()
-        return type(self).__name__, {**settings, **self._context_parameters()}, self.state()
+        return type(self).__name__, settings
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -86,10 +87,32 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
 
     def state(self) -> model_files.Arrays:
         """The learned state, as arrays by name."""
-        if self.player is None:
-            return {}
-        counts = {name: np.array([getattr(self.player, name)], np.uint64) for name in self._counters(self.player)}
-        return {**self.player.state(), **counts}
+        return {} if self.player is None else {**self.player.state(), **self._counts(self.player)}
+
+    def views(self) -> model_files.Arrays | None:
+        """The learned state without copies of its arrays, which change when the agent learns, but not when it decides. None if
+        the core does not hold it."""
+        return None if self._native is None else {**self._native.views(), **self._counts(self._native)}
+
+    def contents(self) -> model_files.Contents:
+        """The contents of a file with the agent."""
+        kind, settings = self._description()
+        return kind, {**settings, **self._context_parameters()}, self.state()
+
+    def pieces(self, views: model_files.Arrays) -> Iterator[bytes]:
+        """The bytes of a file in pieces, with the arrays of `views`. Meanwhile the agent may decide, but not learn."""
+        kind, settings = self._description()
+        texts = {name: json.dumps(value, sort_keys=True) for name, value in {**settings, "width": self._width}.items()}
+        texts["names"] = self._names_json()
+        text = ", ".join(f"{json.dumps(name)}: {texts[name]}" for name in sorted(texts))
+        return model_files.pieces(kind, f"{{{text}}}", views, trained_on=self.trained_on)
+
+    @abstractmethod
+    def _description(self) -> tuple[str, model_files.Parameters]:
+        """The kind and the settings of a file, without those of contexts."""
+
+    def _counts(self, player: Any) -> model_files.Arrays:
+        return {name: np.array([getattr(player, name)], np.uint64) for name in self._counters(player)}
 
     def restore(self, player: HostedPlayer, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`."""
@@ -193,6 +216,14 @@ class PlayerHost(model_files.FileMixin, Generic[HostedPlayer]):
         fields = {field: kind.name for field, kind in self._native.fields.items()}
         names = {"fields": fields, "features": self._native.names, "columns": self._native.columns}
         return {"width": self._width, "names": names}
+
+    def _names_json(self) -> str:
+        """The names of contexts as in `_context_parameters`, as JSON."""
+        if not self._named or self._native is None:
+            return "null"
+        fields = {field: kind.name for field, kind in self._native.fields.items()}
+        features, columns = self._native.names_json()
+        return f'{{"columns": {columns}, "features": {features}, "fields": {json.dumps(fields, sort_keys=True)}}}'
 
     @contextmanager
     def _explain_rejection(self) -> Iterator[None]:

@@ -110,7 +110,7 @@ class Engine:
         await self._finish_threads()
 
     async def _finish_threads(self) -> None:
-        """Wait for the threads, but not longer than STOP_SECONDS, in case the store hangs."""
+        """Wait for the threads, but not longer than STOP_SECONDS, in case the store does not answer."""
         done = self._events.create_future()
 
         def finish() -> None:
@@ -123,7 +123,11 @@ class Engine:
         try:
             await asyncio.wait_for(done, STOP_SECONDS)
         except TimeoutError:
-            log.error("the store hangs; stopping without the last snapshots, the next start replays their events")
+            log.error(
+                "the store did not finish within %g s. Everything that was answered is stored; the next start may have to learn "
+                "the latest events again",
+                STOP_SECONDS,
+            )
 
     def trouble(self, *, names: bool = True) -> str | None:
         """Why the service is not ready, with or without the names of loops; None if it is."""

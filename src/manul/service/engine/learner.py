@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from functools import partial
+from itertools import chain
 
 from manul.service.engine.following import Following
 from manul.service.engine.group_commit import SpanMaker, Writer, no_span
 from manul.service.engine.loop import Loop
-from manul.service.errors import Problem
-from manul.service.store import Event, Fact, Store, StoreFailure
+from manul.service.errors import Problem, Unavailable
+from manul.service.store import Collision, Event, Fact, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 # Events of one loop before the next loop gets its turn.
@@ -26,8 +30,11 @@ FAILURE_SECONDS = 1.0
 REPLICA_SNAPSHOT_SECONDS = 2.0
 # The longest time until a failed snapshot is retried.
 RETRY_SECONDS = 10.0
-# Time for the last snapshots when the service stops; a loop that gets none replays its events at the next start.
-STOP_SECONDS = 5.0
+# The largest share of the time that snapshots of a loop may take, unless they are urgent: those of large models are rarer.
+SAVING_SHARE = 0.05
+# Time to learn what is queued and to save the last snapshots when the service stops; a loop that gets none replays its events
+# at the next start.
+LEARN_SECONDS, STOP_SECONDS = 2.0, 5.0
 
 
 class Learner(threading.Thread):
@@ -93,14 +100,22 @@ class Learner(threading.Thread):
         time.sleep(0)
 
     def _finish(self) -> None:
-        deadline = time.monotonic() + STOP_SECONDS
+        began = time.monotonic()
         if self._following is not None:
             self._following.refresh()
+        # A snapshot of a model that has not learned everything saves time at the next start too.
         for loop in self._loops():
-            while not loop.paused and time.monotonic() < deadline and self._guarded_turn(loop):
+            while not loop.paused and time.monotonic() < began + LEARN_SECONDS and self._guarded_turn(loop):
                 pass
-            if self.learns(loop) and time.monotonic() < deadline:
-                self._save_snapshot(loop)
+        own = [loop for loop in self._loops() if self.learns(loop)]
+        saved = [
+            time.monotonic() < began + STOP_SECONDS and self._save_snapshot(loop, began + STOP_SECONDS) for loop in own
+        ]
+        if not all(saved):
+            log.warning(
+                "no time for the last snapshots of %d loops; the next start learns their latest events again",
+                saved.count(False),
+            )
 
     def _guarded_turn(self, loop: Loop) -> bool:
         """Give a loop its turn. If it fails, the others continue, and this one reads its events again from the store."""
@@ -180,17 +195,48 @@ class Learner(threading.Thread):
         if now >= loop.feed.save_after and (new >= self._events or (new and now - at >= self._seconds)):
             self._save_snapshot(loop)
 
-    def _save_snapshot(self, loop: Loop) -> None:
+    def _save_snapshot(self, loop: Loop, deadline: float = math.inf) -> bool:
+        """Save a snapshot unless the newest one is of the same model; returns whether there is one then."""
         if loop.model.event in self._store.snapshots(loop.number)[:1] or not loop.model.event:
-            return
-        snapshot = loop.model.snapshot()
+            return True
+        began = time.monotonic()
         try:
-            self._writer.call(lambda transaction: transaction.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT))
-            loop.feed.saved = snapshot.event, time.monotonic()
-            log.info("saved a snapshot", extra={"loop": loop.name, "event": snapshot.event})
-        except Problem:
+            event = self._write_snapshot(loop, deadline)
+        except (Problem, StoreFailure, Collision):
             loop.feed.save_after = time.monotonic() + min(RETRY_SECONDS, self._seconds)
             log.warning("could not save a snapshot; it will be retried", extra={"loop": loop.name})
+            return False
+        now = time.monotonic()
+        loop.feed.saved, loop.feed.save_after = (event, now), now + (now - began) / SAVING_SHARE
+        log.info("saved a snapshot", extra={"loop": loop.name, "event": event})
+        return True
+
+    def _write_snapshot(self, loop: Loop, deadline: float) -> int:
+        """Write a snapshot; a large model is written in pieces, so that other writes do not wait for it. Returns its event."""
+        snapshot, pieces = loop.model.begin_snapshot()
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            snapshot = snapshot._replace(model=first)
+            self._writer.call(lambda transaction: transaction.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT))
+            return snapshot.event
+        beside = self._store.transaction_beside()
+        with nullcontext() if beside is None else beside as own:
+
+            def write(function: Callable[[Transaction], None]) -> None:
+                if time.monotonic() > deadline:
+                    raise Unavailable("There is no time for a snapshot.")
+                self._writer.call(function) if own is None else function(own)
+
+            count = 0
+            for piece in chain((first, second), pieces):
+                write(partial(_add_piece, loop.number, snapshot.event, count, piece))
+                count += 1
+            write(lambda tx: tx.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT, pieces=count))
+        return snapshot.event
+
+
+def _add_piece(loop: int, event: int, place: int, piece: bytes, transaction: Transaction) -> None:
+    transaction.add_piece(loop, event, place, piece)
 
 
 def _moves(loop: Loop) -> int:

@@ -60,7 +60,13 @@ VERSION_4 = """
 ALTER TABLE loops ADD COLUMN stopped bigint NOT NULL DEFAULT 0
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
+# The model of a snapshot is in its row, or in so many pieces.
+VERSION_5 = """
+ALTER TABLE snapshots ADD COLUMN pieces bigint NOT NULL DEFAULT 0;
+CREATE TABLE pieces (loop bigint, event bigint, place bigint, body bytea NOT NULL, PRIMARY KEY (loop, event, place))
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5)
 VERSION = len(MIGRATIONS)
 
 

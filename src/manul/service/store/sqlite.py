@@ -67,6 +67,10 @@ class SqliteStore(Reading):
         current.on_commit()
         self._checkpoints.due.set()
 
+    def transaction_beside(self) -> None:
+        """None: a file has one writer at a time."""
+        return None
+
     def _undo(self) -> None:
         if self._writer.in_transaction:
             try:
