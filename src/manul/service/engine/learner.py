@@ -30,7 +30,7 @@ FAILURE_SECONDS = 1.0
 REPLICA_SNAPSHOT_SECONDS = 2.0
 # The longest time until a failed snapshot is retried.
 RETRY_SECONDS = 10.0
-# The largest share of the time that snapshots of a loop may take, unless they are urgent: those of large models are rarer.
+# The largest share of the time that the learner saves a large model, unless that is urgent. Other loops learn nothing meanwhile.
 SAVING_SHARE = 0.05
 # Time to learn what is queued and to save the last snapshots when the service stops; a loop that gets none replays its events
 # at the next start.
@@ -201,24 +201,25 @@ class Learner(threading.Thread):
             return True
         began = time.monotonic()
         try:
-            event = self._write_snapshot(loop, deadline)
+            event, pieces = self._write_snapshot(loop, deadline)
         except (Problem, StoreFailure, Collision):
             loop.feed.save_after = time.monotonic() + min(RETRY_SECONDS, self._seconds)
             log.warning("could not save a snapshot; it will be retried", extra={"loop": loop.name})
             return False
         now = time.monotonic()
-        loop.feed.saved, loop.feed.save_after = (event, now), now + (now - began) / SAVING_SHARE
+        loop.feed.saved, loop.feed.save_after = (event, now), now + (now - began) / SAVING_SHARE if pieces else 0.0
         log.info("saved a snapshot", extra={"loop": loop.name, "event": event})
         return True
 
-    def _write_snapshot(self, loop: Loop, deadline: float) -> int:
-        """Write a snapshot; a large model is written in pieces, so that other writes do not wait for it. Returns its event."""
+    def _write_snapshot(self, loop: Loop, deadline: float) -> tuple[int, int]:
+        """Write a snapshot; a large model is written in pieces, so that other writes do not wait for it. Returns its event and
+        the number of pieces."""
         snapshot, pieces = loop.model.begin_snapshot()
         first, second = next(pieces), next(pieces, None)
         if second is None:
             snapshot = snapshot._replace(model=first)
             self._writer.call(lambda transaction: transaction.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT))
-            return snapshot.event
+            return snapshot.event, 0
         beside = self._store.transaction_beside()
         with nullcontext() if beside is None else beside as own:
 
@@ -232,7 +233,7 @@ class Learner(threading.Thread):
                 write(partial(_add_piece, loop.number, snapshot.event, count, piece))
                 count += 1
             write(lambda tx: tx.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT, pieces=count))
-        return snapshot.event
+        return snapshot.event, count
 
 
 def _add_piece(loop: int, event: int, place: int, piece: bytes, transaction: Transaction) -> None:

@@ -20,6 +20,8 @@ from manul.service.store.store_registry import register_store
 # Pages (128 MiB) beyond which the writer itself has to checkpoint; see `Checkpoints`.
 WAL_PAGES = 32_768
 CHECKPOINT_SECONDS = 1.0
+# Pieces of snapshots (8 MiB) after which a checkpoint begins earlier, or the log would grow by a whole model until the next one.
+CHECKPOINT_PIECES = 16
 # The longest wait for another program that holds a lock on the file.
 BUSY_SECONDS = 2.0
 
@@ -65,7 +67,7 @@ class SqliteStore(Reading):
             self._undo()
             raise
         current.on_commit()
-        self._checkpoints.due.set()
+        self._checkpoints.note(current.pieces)
 
     def transaction_beside(self) -> None:
         """None: a file has one writer at a time."""
@@ -178,18 +180,30 @@ class Checkpoints(threading.Thread):
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(name="manul-checkpoints", daemon=True)
-        self.due, self._stopping, self._connection = threading.Event(), threading.Event(), connect()
+        self._due, self._early, self._connection = threading.Event(), threading.Event(), connect()
+        self._pieces, self._stopping = 0, False
+
+    def note(self, pieces: int) -> None:
+        """Something was written, and so many pieces of snapshots."""
+        self._due.set()
+        self._pieces += pieces
+        if self._pieces >= CHECKPOINT_PIECES:
+            self._pieces = 0
+            self._early.set()
 
     def run(self) -> None:
-        while not self._stopping.wait(CHECKPOINT_SECONDS):
-            if self.due.is_set():
-                self.due.clear()
+        while not self._stopping:
+            self._early.wait(CHECKPOINT_SECONDS)
+            self._early.clear()
+            if self._due.is_set() and not self._stopping:
+                self._due.clear()
                 # If this fails, the writer will meet the same failure and report it.
                 with suppress(sqlite3.DatabaseError):
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def stop(self) -> None:
-        self._stopping.set()
+        self._stopping = True
+        self._early.set()
         self.join()
 
 

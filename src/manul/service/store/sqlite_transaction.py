@@ -37,6 +37,7 @@ class SqliteTransaction:
         self._forgotten: set[int] = set()
         self._created: set[int] = set()
         self._gone: set[int] = set()
+        self.pieces = 0
 
     def finish(self) -> None:
         rows = [(*astuple(added), loop) for loop, added in self._added.items() if loop not in self._gone]
@@ -149,6 +150,7 @@ class SqliteTransaction:
         # One for one, so that the file does not grow, and no transaction removes many.
         self._connection.execute(REMOVAL, (loop, event, loop, 1))
         self._connection.execute("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?, ?)", (loop, event, place, piece))
+        self.pieces += 1
 
     def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int, pieces: int = 0) -> None:
         self._check(loop)
