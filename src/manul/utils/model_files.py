@@ -33,10 +33,8 @@ Contents = tuple[str, Parameters, Arrays]  # the kind, the parameters and the ar
 MOST_ROUNDS = 2**53  # the core counts in doubles
 PIECE = 2**19  # bytes that are copied or stored at once; a store writes so many in about a millisecond
 # The types of arrays in a file, in the order of safetensors.
-DTYPES = {
-    **{"|b1": "BOOL", "|u1": "U8", "|i1": "I8", "<i2": "I16", "<u2": "U16", "<f2": "F16", "<i4": "I32", "<u4": "U32"},
-    **{"<f4": "F32", "<c8": "C64", "<f8": "F64", "<i8": "I64", "<u8": "U64"},
-}
+DTYPES = {"|b1": "BOOL", "|u1": "U8", "|i1": "I8", "<i2": "I16", "<u2": "U16", "<f2": "F16", "<i4": "I32", "<u4": "U32"}
+DTYPES |= {"<f4": "F32", "<c8": "C64", "<f8": "F64", "<i8": "I64", "<u8": "U64"}
 
 
 @runtime_checkable

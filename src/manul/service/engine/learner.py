@@ -56,7 +56,7 @@ class Learner(threading.Thread):
         if following is not None:
             self._seconds = min(seconds, REPLICA_SNAPSHOT_SECONDS)
         self._woken, self._stopped = threading.Event(), threading.Event()
-        self._has_more = False
+        self._has_more, self._deadline = False, math.inf
         self.span: SpanMaker = no_span
 
     def wake(self) -> None:
@@ -64,6 +64,7 @@ class Learner(threading.Thread):
 
     def stop(self) -> None:
         """Learn what is queued, save a snapshot of every loop, and stop."""
+        self._deadline = time.monotonic() + STOP_SECONDS
         self._stopped.set()
         self.wake()
         self.join()
@@ -100,20 +101,18 @@ class Learner(threading.Thread):
         time.sleep(0)
 
     def _finish(self) -> None:
-        began = time.monotonic()
         if self._following is not None:
             self._following.refresh()
-        # A snapshot of a model that has not learned everything saves time at the next start too.
+        # The rest of the time is for snapshots: also one of a model that lacks the latest events shortens the next start.
+        until = self._deadline - STOP_SECONDS + LEARN_SECONDS
         for loop in self._loops():
-            while not loop.paused and time.monotonic() < began + LEARN_SECONDS and self._guarded_turn(loop):
+            while not loop.paused and time.monotonic() < until and self._guarded_turn(loop):
                 pass
         own = [loop for loop in self._loops() if self.learns(loop)]
-        saved = [
-            time.monotonic() < began + STOP_SECONDS and self._save_snapshot(loop, began + STOP_SECONDS) for loop in own
-        ]
+        saved = [time.monotonic() < self._deadline and self._save_snapshot(loop) for loop in own]
         if not all(saved):
             log.warning(
-                "no time for the last snapshots of %d loops; the next start learns their latest events again",
+                "the last snapshots of %d loops were not saved; the next start learns their latest events again",
                 saved.count(False),
             )
 
@@ -195,13 +194,13 @@ class Learner(threading.Thread):
         if now >= loop.feed.save_after and (new >= self._events or (new and now - at >= self._seconds)):
             self._save_snapshot(loop)
 
-    def _save_snapshot(self, loop: Loop, deadline: float = math.inf) -> bool:
+    def _save_snapshot(self, loop: Loop) -> bool:
         """Save a snapshot unless the newest one is of the same model; returns whether there is one then."""
         if loop.model.event in self._store.snapshots(loop.number)[:1] or not loop.model.event:
             return True
         began = time.monotonic()
         try:
-            event, pieces = self._write_snapshot(loop, deadline)
+            event, pieces = self._write_snapshot(loop)
         except (Problem, StoreFailure, Collision):
             loop.feed.save_after = time.monotonic() + min(RETRY_SECONDS, self._seconds)
             log.warning("could not save a snapshot; it will be retried", extra={"loop": loop.name})
@@ -211,7 +210,7 @@ class Learner(threading.Thread):
         log.info("saved a snapshot", extra={"loop": loop.name, "event": event})
         return True
 
-    def _write_snapshot(self, loop: Loop, deadline: float) -> tuple[int, int]:
+    def _write_snapshot(self, loop: Loop) -> tuple[int, int]:
         """Write a snapshot; a large model is written in pieces, so that other writes do not wait for it. Returns its event and
         the number of pieces."""
         snapshot, pieces = loop.model.begin_snapshot()
@@ -224,7 +223,7 @@ class Learner(threading.Thread):
         with nullcontext() if beside is None else beside as own:
 
             def write(function: Callable[[Transaction], None]) -> None:
-                if time.monotonic() > deadline:
+                if time.monotonic() > self._deadline:
                     raise Unavailable("There is no time for a snapshot.")
                 self._writer.call(function) if own is None else function(own)
 

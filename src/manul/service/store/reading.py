@@ -18,9 +18,8 @@ CACHE_BYTES = 8 * 2**20
 Find = Callable[[int], Block | None]
 EVENT = "number, decision, kind, loss, time, key"
 # The tables with the data of loops, and the columns that order the rows of one loop.
-HISTORY = {
-    **{"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"},
-    "pieces": "event, place",
+HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"} | {
+    "pieces": "event, place"
 }
 # Rows of other tables that may be removed instead of one, because a transaction that removes many bytes takes long.
 ROWS_PER_PIECE = 250

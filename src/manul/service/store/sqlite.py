@@ -71,7 +71,6 @@ class SqliteStore(Reading):
 
     def transaction_beside(self) -> None:
         """None: a file has one writer at a time."""
-        return None
 
     def _undo(self) -> None:
         if self._writer.in_transaction:
