@@ -119,6 +119,27 @@ def test_files_have_the_layout_of_safetensors():
         assert data[8 + size :] == theirs[8 + their_size :]
 
 
+@pytest.mark.parametrize("entry", ["dtype", "shape", "data_offsets"])
+@pytest.mark.parametrize(
+    "value", [0, "I8", "F64", [], [-1], [True], [3.0], [2**64], [0, 2**63], [0, 24], [8, 32], [0, 16, 24]], ids=str
+)
+def test_a_forged_header_is_read_as_safetensors_reads_it(entry, value):
+    from safetensors.numpy import load
+
+    data = model_files.encode("Kind", {}, {"one": np.arange(3.0), "two": np.zeros((2, 0))})
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    header["one"][entry] = value
+    text = json.dumps(header).encode()
+    forged = struct.pack("<Q", len(text)) + text + data[8 + size :]
+    try:
+        refused = not load(forged)
+    except Exception:
+        refused = True
+    with pytest.raises(FileError, match=r"not a \.manul file" if refused else "damaged|not match|unknown kind"):
+        model_files.loads(forged)
+
+
 PYTHON_PLAYERS = ("mapped", "smoothed-constant", "smoothed-tree", "pareto")
 NATIVE = [
     name for name in (*AGENTS, *(f"{each}-named" for each in NATIVE_NAMES)) if not name.startswith(PYTHON_PLAYERS)

@@ -103,6 +103,8 @@ void restore(BasePlayer& player, const Arrays& saved) {
     model.fit(i, arrays[i].size());
     if (arrays[i].size() != model.array(i).size || arrays[i].dtype() != type_of(array)) throw Rejected();
   }
+  const BasePlayer::Busy busy(player);
+  nb::gil_scoped_release unlocked;
   model.start();
   for (std::size_t i = 0; i < arrays.size(); ++i) overwrite(model.array(i).data, arrays[i].data(), arrays[i].nbytes());
   if (!model.is_valid()) throw Rejected();

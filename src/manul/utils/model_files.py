@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ PIECE = 2**19  # bytes that are copied or stored at once; a store writes so many
 # The types of arrays in a file, in the order of safetensors.
 DTYPES = {"|b1": "BOOL", "|u1": "U8", "|i1": "I8", "<i2": "I16", "<u2": "U16", "<f2": "F16", "<i4": "I32", "<u4": "U32"}
 DTYPES |= {"<f4": "F32", "<c8": "C64", "<f8": "F64", "<i8": "I64", "<u8": "U64"}
+_NUMPY = {name: dtype for dtype, name in DTYPES.items()}
 
 
 @runtime_checkable
@@ -159,12 +161,26 @@ def decode(data: bytes, *, name: str = "file") -> Contents:
 
 
 def _decode(data: bytes, name: str) -> tuple[Contents, RowSketch | None]:
-    from safetensors.numpy import load
-
+    """Like `safetensors.numpy.load`, which copies all arrays while other threads wait."""
     with _file_errors(name):
-        arrays = load(data)
-        size = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8 : 8 + size]).get("__metadata__", {})
+        start = 8 + int.from_bytes(data[:8], "little")
+        table = json.loads(data[8:start])
+        header = dict(table.pop("__metadata__", {}))
+        if not all(isinstance(text, str) for text in header.values()):
+            raise TypeError("the metadata must be texts")
+        arrays: Arrays = {}
+        end = 0
+        for each, entry in sorted(table.items(), key=lambda item: item[1]["data_offsets"]):
+            dtype, shape, (first, last) = np.dtype(_NUMPY[entry["dtype"]]), entry["shape"], entry["data_offsets"]
+            if any(type(number) is not int or not 0 <= number < 2**63 for number in (*shape, first, last)):
+                raise ValueError("shapes and offsets must be whole numbers")
+            # Arrays follow each other without gaps.
+            if first != end or last - first != math.prod(shape) * dtype.itemsize or start + last > len(data):
+                raise ValueError("the offsets of an array do not fit")
+            view = np.frombuffer(data, dtype, math.prod(shape), start + first) if last > first else np.empty(0, dtype)
+            arrays[each], end = view.reshape(shape).copy(), last  # without the interpreter's lock
+        if start + end != len(data):
+            raise ValueError("there are bytes after the arrays")
     return _verify(header, arrays, name)
 
 
