@@ -31,7 +31,7 @@ AGENTS: dict[str, Any] = {"auto": "auto", "cats": {"kind": "cats", "leaves": 128
 MANUL = Path(sys.executable).with_name("manul")
 MEASURES, REPLICAS = ("decisions", "losses", "snapshots"), (1, 2, 4)
 LEARNED, BATCH, WIDTH = 2000, 1000, 20  # decisions learned before the measurement and per batch, features
-USERS, SNAPSHOT_SECONDS = 40_000, 2  # of the large model
+USERS, SNAPSHOT_SECONDS, SAVED = 40_000, 2, "saved a snapshot"  # of the large model
 
 
 def free_port() -> int:
@@ -46,9 +46,9 @@ def cpu_seconds(process: int) -> float:
 
 
 @contextmanager
-def running(*command: str, port: int) -> Iterator[int]:
+def running(*command: str, port: int, log: Any = subprocess.DEVNULL) -> Iterator[int]:
     """Run a server, and yield its process id once it listens."""
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stderr=log)
     try:
         while True:
             try:
@@ -180,15 +180,17 @@ def measure_snapshots(folder: Path, store: str, seconds: float, connections: int
                 return
             teach_users(port, 20 * turn, 20)
 
-    teacher = threading.Thread(target=keep_teaching)
-    with running(*serve, port=port) as server:
+    teacher, log = threading.Thread(target=keep_teaching), folder / "service.log"
+    with log.open("w") as lines, running(*serve, port=port, log=lines) as server:
         post(port, "/v1/loops", {"name": "users", "actions": [0, 1], "agent": "auto"})
         for first in range(0, USERS, BATCH):
             teach_users(port, first, BATCH)
         wait_until_learned(port)
         highest = load(server, port, path, body, seconds=seconds / 3, connections=connections)["rate"]
         teacher.start()
-        half = load(server, port, path, body, seconds=2 * seconds, connections=connections, rate=highest / 2)
+        before = log.read_text().count(SAVED)
+        half = load(server, port, path, body, seconds=5 * seconds, connections=connections, rate=highest / 2)
+        saved = log.read_text().count(SAVED) - before
         done.set()
         teacher.join()
         memory, began = megabytes(server), time.monotonic()
@@ -200,6 +202,7 @@ def measure_snapshots(folder: Path, store: str, seconds: float, connections: int
         "decisions_per_second": highest,
         "p99_ms_at_half_rate": half["p99"],
         "worst_ms_at_half_rate": half["worst"],
+        "snapshots": saved,
         "memory_mb": memory,
         "stop_seconds": stopped - began,
         "start_seconds": started - stopped,

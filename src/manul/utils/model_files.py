@@ -136,7 +136,10 @@ def pieces(
         table[name] = {"dtype": DTYPES[array.dtype.str], "shape": list(array.shape), "data_offsets": [start, end]}
     head = json.dumps(table, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
-    parts = (len(head).to_bytes(8, "little") + head, *(_bytes_of(arrays[name]) for name in ordered))
+    parts: list[bytes | memoryview] = [
+        len(head).to_bytes(8, "little") + head,
+        *(_bytes_of(arrays[name]) for name in ordered),
+    ]
     piece = bytearray()
     for part in parts:
         for start in range(0, len(part), PIECE):

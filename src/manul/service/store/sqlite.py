@@ -20,8 +20,8 @@ from manul.service.store.store_registry import register_store
 # Pages (128 MiB) beyond which the writer itself has to checkpoint; see `Checkpoints`.
 WAL_PAGES = 32_768
 CHECKPOINT_SECONDS = 1.0
-# Pieces of snapshots (8 MiB) after which a checkpoint begins earlier, or the log would grow by a whole model until the next one.
-CHECKPOINT_PIECES = 16
+# Pieces of snapshots (4 MiB) after which a checkpoint begins earlier, or the log would grow by a whole model until the next one.
+CHECKPOINT_PIECES = 8
 # The longest wait for another program that holds a lock on the file.
 BUSY_SECONDS = 2.0
 
