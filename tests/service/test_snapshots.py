@@ -175,7 +175,7 @@ async def test_a_backlog_at_the_stop_does_not_cost_the_snapshot(service, monkeyp
     monkeypatch.undo()
     async with service.running():
         assert service.engine.loop("heat").model.event == 10
-        assert len(service.engine.store.snapshots(1)) == 1
+        assert 5 <= service.engine.store.snapshots(1)[0] < 10
 
 
 @on_postgres

@@ -171,6 +171,8 @@ def _decode(data: bytes, name: str) -> tuple[Contents, RowSketch | None]:
         header = dict(table.pop("__metadata__", {}))
         if not all(isinstance(text, str) for text in header.values()):
             raise TypeError("the metadata must be texts")
+        # One copy for all arrays, which NumPy makes without the interpreter's lock, and which the system gets back as a whole.
+        body = np.frombuffer(data, np.uint8)[start:].copy()
         arrays: Arrays = {}
         end = 0
         for each, entry in sorted(table.items(), key=lambda item: item[1]["data_offsets"]):
@@ -178,11 +180,10 @@ def _decode(data: bytes, name: str) -> tuple[Contents, RowSketch | None]:
             if any(type(number) is not int or not 0 <= number < 2**63 for number in (*shape, first, last)):
                 raise ValueError("shapes and offsets must be whole numbers")
             # Arrays follow each other without gaps.
-            if first != end or last - first != math.prod(shape) * dtype.itemsize or start + last > len(data):
+            if first != end or last - first != math.prod(shape) * dtype.itemsize or last > len(body):
                 raise ValueError("the offsets of an array do not fit")
-            view = np.frombuffer(data, dtype, math.prod(shape), start + first) if last > first else np.empty(0, dtype)
-            arrays[each], end = view.reshape(shape).copy(), last  # without the interpreter's lock
-        if start + end != len(data):
+            arrays[each], end = body[first:last].view(dtype).reshape(shape), last
+        if end != len(body) or start > len(data):
             raise ValueError("there are bytes after the arrays")
     return _verify(header, arrays, name)
 
