@@ -4,7 +4,7 @@
 
 With --postgres the store is a PostgreSQL server that is started for the run. Decisions with losses (`benchmarks/replicas.py`) are
 measured with 1, 2 and 4 replicas on PostgreSQL. Snapshots (`--measure snapshots`) are those of `auto` with a field of 40,000 users,
-whose model has 73 MB: latency of decisions while they are saved, memory, and the times to stop and to start again.
+whose model has 75 MB: latency of decisions while they are saved, memory, and the times to stop and to start again.
 """
 
 from __future__ import annotations
