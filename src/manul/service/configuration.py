@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     batch_body: Count = 8 * 2**20
     batch: Count = 10_000
     features: Count = 4096
-    model: Count = 64 * 2**20
+    model: Count = 256 * 2**20  # as `loop_bytes`, so that what can be downloaded can be uploaded
     loops: Count = 1000
     loop_bytes: Count = 256 * 2**20
     connections: Count = 1000

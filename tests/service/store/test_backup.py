@@ -37,6 +37,9 @@ def filled(kept):
         (event,) = transaction.add_events(first, [Event(0, 0, "import", 0.0, 7.0, "k\0\N{SNOWMAN}")])
         transaction.add_model(first, event.number, b"\x00model")
         transaction.add_snapshot(first, Snapshot(2, b"\xffsnapshot", 2, 0, b"history"), keep=2)
+        transaction.add_piece(first, 3, 0, b"\xffsnap")
+        transaction.add_piece(first, 3, 1, b"shot")
+        transaction.add_snapshot(first, Snapshot(3, b"", 2, 0, b"history"), keep=2, pieces=2)
         transaction.change_loop(first, paused=True)
         transaction.delete_loop(kept.loop)
     kept.loop = first
@@ -72,7 +75,8 @@ def test_a_restored_store_has_every_row_of_the_original(saved, target, tmp_path)
     assert (last, tables) == contents(tmp_path / "again.zip")
     assert last == 2
     assert {name: len(rows) for name, rows in tables.items()} == {
-        "loops": 1, "counts": 1, "firsts": 1, "events": 3, "ids": 2, "blocks": 2, "models": 1, "snapshots": 1
+        "loops": 1, "counts": 1, "firsts": 1, "events": 3, "ids": 2, "blocks": 2, "models": 1, "snapshots": 2,
+        "pieces": 2,
     }  # fmt: skip
 
 
@@ -236,7 +240,7 @@ def test_columns_that_an_older_backup_lacks_get_their_defaults(saved, tmp_path):
         connection.commit()
     restore(saved, str(tmp_path / "newer.db"))
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection:
-        assert connection.execute("SELECT event, colour FROM snapshots").fetchall() == [(2, b"\x07")]
+        assert connection.execute("SELECT event, colour FROM snapshots").fetchall() == [(2, b"\x07"), (3, b"\x07")]
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)

@@ -119,7 +119,7 @@ class Engine:
         await self._finish_threads()
 
     async def _finish_threads(self) -> None:
-        """Wait for the threads, but not longer than STOP_SECONDS, in case the store hangs."""
+        """Wait for the threads, but not longer than STOP_SECONDS, in case the store does not answer."""
         done = self._events.create_future()
 
         def finish() -> None:
@@ -132,7 +132,11 @@ class Engine:
         try:
             await asyncio.wait_for(done, STOP_SECONDS)
         except TimeoutError:
-            log.error("the store hangs; stopping without the last snapshots, the next start replays their events")
+            log.error(
+                "the store did not finish within %g s. Everything that was answered is stored; the next start may have to learn "
+                "the latest events again",
+                STOP_SECONDS,
+            )
 
     def trouble(self) -> str | None:
         """Why the process or its store is not ready; None if it is. Loops have troubles of their own."""

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Decision, Decisions
+from manul.agents.base import file_pieces, file_views
 from manul.agents.player_host import seen_by
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.contexts import dates
@@ -61,7 +62,14 @@ class Model:
         # The context of the first stored decision, and the one that contexts must be like.
         self.first: Any = None
         self._shape: Any = None
-        self._lock = threading.Lock()
+        # The first is held by what changes the model, and by those who read it for longer than a decision may wait; it is taken
+        # before the other one, which decisions take.
+        self._learning, self._lock = threading.Lock(), threading.Lock()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._learning, self._lock:
+            yield
 
     @contextmanager
     def hold(self) -> Iterator[Model]:
@@ -182,21 +190,33 @@ class Model:
     def restore(self, snapshot: Snapshot) -> None:
         agent = loop_agent.from_bytes(snapshot.model)
         rollout = LoopRollout.from_bytes(self.settings, snapshot.rollout) if snapshot.rollout else None
-        with self._lock:
+        with self._changing():
             self.agent, self.event = agent, snapshot.event
             self._follow(rollout)
             self.learned, self.refused = snapshot.learned, snapshot.refused
         self.history.restore(snapshot.history)
 
     def snapshot(self) -> Snapshot:
-        """The current model. Its history fits the model only if this is called in the learner's thread."""
-        # Only the copy of the arrays holds up decisions, not their encoding, which takes much longer.
+        """The current model; decisions go on meanwhile."""
+        with self._learning:
+            snapshot, pieces = self.begin_snapshot()
+            return snapshot._replace(model=model_files.join(pieces))
+
+    def begin_snapshot(self) -> tuple[Snapshot, Iterator[bytes]]:
+        """A snapshot without its model, and the model in pieces, which are made one by one while decisions go on; called in the
+        learner's thread, which must learn nothing until it has the last piece."""
         with self._lock:
-            contents, trained_on = model_files.contents(self.agent), model_files.trained_on(self.agent)  # type: ignore[arg-type]
-            event, learned, refused = self.event, self.learned, self.refused
+            agent: Any = self.agent
+            views = file_views(agent)
+            # What an agent outside the core changes when it decides is unknown, so its contents are copied under the lock.
+            contents = model_files.contents(agent) if views is None else None
             rollout = b"" if self.rollout is None else self.rollout.to_bytes()
-        model = model_files.encode(*contents, trained_on=trained_on)
-        return Snapshot(event, model, learned, refused, self.history.to_bytes(), rollout)
+            snapshot = Snapshot(self.event, b"", self.learned, self.refused, rollout=rollout)
+        snapshot = snapshot._replace(history=self.history.to_bytes())
+        if views is not None:
+            return snapshot, file_pieces(agent, views)
+        assert contents is not None
+        return snapshot, model_files.pieces(*contents, trained_on=model_files.trained_on(agent))
 
     def learn(self, facts: Sequence[Fact], read_model: Callable[[int], bytes]) -> None:
         """Learn the next events, in order; `read_model` reads what is stored under an import or an act of the owner."""
@@ -218,7 +238,7 @@ class Model:
         agent = loop_agent.from_bytes(body)
         if self.first is not None:
             agent.decide_again(0, self.first)
-        with self._lock:
+        with self._changing():
             self.agent, self.event = agent, event.number
             if self.rollout is not None:
                 self.rollout.restart(event)
@@ -226,7 +246,7 @@ class Model:
 
     def _apply_act(self, event: Event, body: bytes) -> None:
         act = msgspec.json.decode(body, type=OwnerAct)
-        with self._lock:
+        with self._changing():
             if act.act == "start":
                 assert act.settings is not None
                 at: Any = {"event": event.number, "time": event.time, "again": self.rollout is not None}
@@ -246,7 +266,7 @@ class Model:
         """Add events to the history, then learn those that are outcomes."""
         self.history.add(facts)
         outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
-        with self._lock:
+        with self._changing():
             self._judge(outcomes)
             if outcomes and not self.learn_many(outcomes):
                 for event, decision in outcomes:

@@ -195,8 +195,12 @@ class Transaction(Protocol):
     def add_model(self, loop: int, event: int, model: bytes) -> None:
         """Add an imported model, or what the owner does to a rollout, under its event."""
 
-    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        """Add a snapshot, and delete all but the newest `keep`."""
+    def add_piece(self, loop: int, event: int, place: int, piece: bytes) -> None:
+        """Add a piece of a large model; `add_snapshot` makes it part of a snapshot."""
+
+    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int, pieces: int = 0) -> None:
+        """Add a snapshot, whose model is in `pieces` that were added before if there are any, and delete all but the newest
+        `keep`."""
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         """Remove blocks with the ids and events of their decisions. Totals do not change; missing blocks are ignored."""
@@ -225,6 +229,9 @@ class Store(Protocol):
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Everything inside is durable after the block; if it raises, everything is rolled back."""
+
+    def transaction_beside(self) -> AbstractContextManager[Transaction] | None:
+        """A transaction that those of `transaction` do not wait for, for one thread; None if the store has no such."""
 
     def reserve(self, loop: int, count: int) -> int | None:
         """Reserve consecutive decision numbers; returns the first, or None if too few are at hand.

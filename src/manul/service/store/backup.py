@@ -17,6 +17,9 @@ from manul.errors import FileError
 from manul.service.store.backup_file import BackupReader, Manifest, create, open_backup
 from manul.service.store.tables import KEYS, TABLES, Row, TableAccess, Tables, Value
 
+# Tables that backups of earlier versions lack.
+LATER_TABLES = {"pieces"}
+
 
 @dataclass(frozen=True)
 class Backup:
@@ -98,7 +101,7 @@ def restore(file: str | Path, store: str, *, loop: str | None = None, progress: 
                 _check_columns(path, reader.manifest, tables)
                 last = reader.manifest.last_loop if origin is None else tables.last_loop() + 1
                 restored: Counter[str] = Counter()
-                for name in KEYS:
+                for name in filter(contents.__contains__, KEYS):
                     columns, place = contents[name].columns, contents[name].columns.index(KEYS[name].partition(",")[0])
                     with closing(reader.rows(name)) as rows:
                         only = rows if origin is None else _renumbered(rows, place, origin, last)
@@ -132,9 +135,10 @@ def _check_columns(path: Path, manifest: Manifest, tables: Tables) -> None:
     """Refuse a backup with more than this version knows: it must not be lost without a word."""
     unknown = [name for name in manifest.tables if name not in KEYS]
     for name in KEYS:
-        if name not in manifest.tables:
+        if name not in manifest.tables and name not in LATER_TABLES:
             raise FileError(f"{path} has no table {name!r}, so it is not a whole backup. Nothing was restored.")
-        unknown += [f"{name}.{column}" for column in set(manifest.tables[name].columns) - set(tables.columns(name))]
+        columns = manifest.tables[name].columns if name in manifest.tables else []
+        unknown += [f"{name}.{column}" for column in set(columns) - set(tables.columns(name))]
     if unknown:
         what = f"{path} contains {unknown[0]!r}, which this version of manul does not know"
         raise FileError(f"{what}. Upgrade manul to {manifest.manul} or newer.")

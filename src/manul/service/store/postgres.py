@@ -7,7 +7,7 @@ numbered under a lock of their loop that is held until they are durable: numbers
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import psycopg
@@ -46,7 +46,8 @@ class PostgresStore(Reading):
         self.lost: str | None = None
         self._has_first: set[int] = set()
         self._forgets: dict[int, int] = {}
-        self._writer: Connection | None = None
+        # The connections of transactions: that of the writer, and the one beside it.
+        self._writing: dict[str, Connection] = {}
         self._connections = Connections(url)
         self._watchdog = self._connections.watchdog
         self._numbers = Numbers(self._reserve_numbers)
@@ -63,13 +64,20 @@ class PostgresStore(Reading):
         self._election.start()
         self._numbers.start()
 
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        return self._transaction("writer")
+
+    def transaction_beside(self) -> AbstractContextManager[Transaction]:
+        return self._transaction("beside")
+
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def _transaction(self, name: str) -> Iterator[Transaction]:
         try:
-            if self._writer is None or self._writer.closed:
-                self._writer = self._connections.connect()
-            current = PostgresTransaction(self._writer, self._watchdog, self._recent, self._has_first, self._forgets)
-            with self._watchdog.watch(self._writer), pipelined_transaction(self._writer):
+            connection = self._writing.get(name)
+            if connection is None or connection.closed:
+                connection = self._writing[name] = self._connections.connect()
+            current = PostgresTransaction(connection, self._watchdog, self._recent, self._has_first, self._forgets)
+            with self._watchdog.watch(connection), pipelined_transaction(connection):
                 yield current
                 current.finish()
         except psycopg.errors.NotNullViolation as error:
@@ -77,15 +85,15 @@ class PostgresStore(Reading):
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.IntegrityError) as error:
             raise Collision(str(error)) from error
         except StoreFailure:
-            self._abandon()
+            self._abandon(name)
             raise
         except DAMAGE as error:
-            self._abandon()
+            self._abandon(name)
             if len(current.loops) == 1:
                 self.damaged |= current.loops
             raise Damaged from error
         except GONE as error:
-            self._abandon()
+            self._abandon(name)
             raise StoreFailure(str(error).strip()) from error
         current.on_commit()
 
@@ -117,7 +125,8 @@ class PostgresStore(Reading):
     def close(self) -> None:
         self._election.stop()
         self._numbers.stop()
-        self._abandon()
+        for name in list(self._writing):
+            self._abandon(name)
         self._connections.close()
 
     def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:
@@ -150,10 +159,9 @@ class PostgresStore(Reading):
             raise LoopGone
         return int(rows[0][0]) - count + 1
 
-    def _abandon(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+    def _abandon(self, name: str) -> None:
+        if (connection := self._writing.pop(name, None)) is not None:
+            connection.close()
 
 
 register_store("postgres", PostgresStore)

@@ -9,7 +9,16 @@ import psycopg
 
 from manul.service.store import Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, Recent, block_of, block_with, event_of, tally
+from manul.service.store.reading import (
+    EVENT,
+    HISTORY,
+    Recent,
+    block_of,
+    block_with,
+    event_of,
+    rows_to_purge,
+    tally,
+)
 from manul.service.store.watchdog import Connection, Watchdog
 
 SLOTS = 16
@@ -221,11 +230,17 @@ class PostgresTransaction:
     def add_model(self, loop: int, event: int, model: bytes) -> None:
         self._execute(f"INSERT INTO models VALUES ({PRESENT}, %s, %s)", loop, event, model)
 
-    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
-        self._execute(insertion, loop, *snapshot)
+    def add_piece(self, loop: int, event: int, place: int, piece: bytes) -> None:
+        # A result is read, so that not all pieces wait in memory until the server takes them.
+        self._read("INSERT INTO pieces VALUES (%s, %s, %s, %b) RETURNING place", loop, event, place, piece)
+
+    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int, pieces: int = 0) -> None:
+        insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+        self._execute(insertion, loop, *snapshot, pieces)
         kept = "SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT %s"
         self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)
+        kept = "SELECT event FROM snapshots WHERE loop = %s"
+        self._execute(f"DELETE FROM pieces WHERE loop = %s AND event NOT IN ({kept})", loop, loop)
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         self._lock(loop)
@@ -255,9 +270,11 @@ class PostgresTransaction:
         for table, key in HISTORY.items():
             some = f"SELECT ctid FROM {table} WHERE loop = %s ORDER BY {key} LIMIT %s"
             removal = f"DELETE FROM {table} WHERE ctid = ANY(ARRAY({some})) RETURNING 1"
-            limit -= len(self._read(removal, loop, limit))
-            if limit <= 0:
+            most = rows_to_purge(table, limit)
+            removed = len(self._read(removal, loop, most))
+            if removed == most:
                 return True
+            limit -= removed
         self._execute("DELETE FROM deleted WHERE loop = %s", loop)
         return bool(self._read("SELECT 1 FROM deleted LIMIT 1"))
 

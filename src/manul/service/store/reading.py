@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import threading
@@ -17,7 +18,11 @@ CACHE_BYTES = 8 * 2**20
 Find = Callable[[int], Block | None]
 EVENT = "number, decision, kind, loss, time, key"
 # The tables with the data of loops, and the columns that order the rows of one loop.
-HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"}
+HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"} | {
+    "pieces": "event, place"
+}
+# Rows of other tables that may be removed instead of one, because a transaction that removes many bytes takes long.
+ROWS_PER_PIECE = 250
 KINDS = frozenset(get_args(Kind))
 
 
@@ -125,24 +130,50 @@ class Reading:
         return bytes(rows[0][0]) if rows and isinstance(rows[0][0], bytes) else b""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
-        query = "SELECT event, body, learned, refused, history, rollout FROM snapshots WHERE loop = ? AND event = ?"
+        query = (
+            "SELECT event, body, learned, refused, history, rollout, pieces FROM snapshots WHERE loop = ? AND event = ?"
+        )
         for event in self.snapshots(loop):
             if before is None or event < before:
                 try:
                     rows = self._read(query, loop, event)
+                    found = self._whole(loop, rows[0]) if rows else None
                 except Damaged:
-                    rows = [()]
-                if rows and _is_snapshot(rows[0]):
-                    return Snapshot(*rows[0])
+                    rows, found = [()], None
+                if found is not None:
+                    return found
                 if rows:
                     log.warning("snapshot %s of loop %d is damaged; using an older one", event, loop)
         return None
+
+    def _whole(self, loop: int, found: tuple[Any, ...]) -> Snapshot | None:
+        """A snapshot with its model; None if it is damaged."""
+        if not _is_snapshot(found):
+            return None
+        *row, pieces = found
+        model = self._join(loop, row[0], pieces) if pieces else row[1]
+        return None if model is None else Snapshot(*row)._replace(model=model)
+
+    def _join(self, loop: int, event: int, count: int) -> bytes | None:
+        """A model from its pieces; None if one is missing."""
+        whole = io.BytesIO()
+        for place in range(count):
+            rows = self._read("SELECT body FROM pieces WHERE loop = ? AND event = ? AND place = ?", loop, event, place)
+            if not (rows and isinstance(rows[0][0], bytes)):
+                return None
+            whole.write(rows[0][0])
+        return whole.getvalue()
 
     def snapshots(self, loop: int) -> list[int]:
         return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC", loop)]
 
     def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
+
+
+def rows_to_purge(table: str, limit: int) -> int:
+    """How many rows of a table one transaction may remove if `limit` is for rows of the usual size."""
+    return max(1, limit // ROWS_PER_PIECE) if table == "pieces" else limit
 
 
 def tally(events: Sequence[Event]) -> Counts:
@@ -190,7 +221,7 @@ def _is_event(event: Event) -> bool:
 
 
 def _is_snapshot(row: tuple[Any, ...]) -> bool:
-    kinds = (int, bytes, int, int, bytes, bytes)
+    kinds = (int, bytes, int, int, bytes, bytes, int)
     return len(row) == len(kinds) and all(map(isinstance, row, kinds))
 
 

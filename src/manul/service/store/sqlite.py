@@ -23,6 +23,8 @@ log = logging.getLogger("manul.service")
 # Pages (128 MiB) beyond which the writer itself has to checkpoint; see `Checkpoints`.
 WAL_PAGES = 32_768
 CHECKPOINT_SECONDS = 1.0
+# Pieces of snapshots (4 MiB) after which a checkpoint begins earlier, or the log would grow by a whole model until the next one.
+CHECKPOINT_PIECES = 8
 # The longest wait for another program that holds a lock on the file.
 BUSY_SECONDS = 2.0
 LOST = "the file of the store was deleted or replaced; put it back, or restart the service"
@@ -77,7 +79,10 @@ class SqliteStore(Reading):
             self._undo()
             raise
         current.on_commit()
-        self._checkpoints.due.set()
+        self._checkpoints.note(current.pieces)
+
+    def transaction_beside(self) -> None:
+        """None: a file has one writer at a time."""
 
     def _find_file(self) -> None:
         """Note whether the files that are written to are still those that a restart would find."""
@@ -238,20 +243,31 @@ class Checkpoints(threading.Thread):
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], find_file: Callable[[], None]) -> None:
         super().__init__(name="manul-checkpoints", daemon=True)
-        self.due, self._stopping, self._connection = threading.Event(), threading.Event(), connect()
-        self._find_file = find_file
+        self._due, self._early, self._connection = threading.Event(), threading.Event(), connect()
+        self._pieces, self._stopping, self._find_file = 0, False, find_file
+
+    def note(self, pieces: int) -> None:
+        """Something was written, and so many pieces of snapshots."""
+        self._due.set()
+        self._pieces += pieces
+        if self._pieces >= CHECKPOINT_PIECES:
+            self._pieces = 0
+            self._early.set()
 
     def run(self) -> None:
-        while not self._stopping.wait(CHECKPOINT_SECONDS):
+        while not self._stopping:
+            self._early.wait(CHECKPOINT_SECONDS)
+            self._early.clear()
             self._find_file()
-            if self.due.is_set():
-                self.due.clear()
+            if self._due.is_set() and not self._stopping:
+                self._due.clear()
                 # If this fails, the writer will meet the same failure and report it.
                 with suppress(sqlite3.DatabaseError):
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def stop(self) -> None:
-        self._stopping.set()
+        self._stopping = True
+        self._early.set()
         self.join()
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from manul.service.store import Counts, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of, tally
+from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of, rows_to_purge, tally
 
 log = logging.getLogger("manul.service")
 _Value = TypeVar("_Value")
@@ -24,6 +24,11 @@ PARAMETERS = 500
 COUNT = """
 UPDATE counts SET decisions = decisions + ?, outcomes = outcomes + ?, loss_sum = loss_sum + ?, late = late + ?,
   defaulted = defaulted + ?, events = events + ?, numbers = max(numbers, ?), latest = max(latest, ?) WHERE loop = ?
+"""
+# Pieces of a loop that belong to no snapshot, except those of the one that is being added.
+REMOVAL = """
+DELETE FROM pieces WHERE rowid IN (SELECT rowid FROM pieces
+  WHERE loop = ? AND event <> ? AND event NOT IN (SELECT event FROM snapshots WHERE loop = ?) LIMIT ?)
 """
 
 
@@ -38,6 +43,7 @@ class SqliteTransaction:
         self._created: set[int] = set()
         self._gone: set[int] = set()
         self.loop: int | None = None  # the last one that was read or written
+        self.pieces = 0
 
     def finish(self) -> None:
         rows = [(*astuple(added), loop) for loop, added in self._added.items() if loop not in self._gone]
@@ -145,11 +151,20 @@ class SqliteTransaction:
         self._check(loop)
         self._connection.execute("INSERT INTO models VALUES (?, ?, ?)", (loop, event, model))
 
-    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
+    def add_piece(self, loop: int, event: int, place: int, piece: bytes) -> None:
         self._check(loop)
-        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", (loop, *snapshot))
+        # One for one, so that the file does not grow, and no transaction removes many.
+        self._connection.execute(REMOVAL, (loop, event, loop, 1))
+        self._connection.execute("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?, ?)", (loop, event, place, piece))
+        self.pieces += 1
+
+    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int, pieces: int = 0) -> None:
+        self._check(loop)
+        row = (loop, *snapshot, pieces)
+        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
+        self._connection.execute(REMOVAL, (loop, snapshot.event, loop, 2))
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         self._check(loop)
@@ -179,14 +194,17 @@ class SqliteTransaction:
         for table, key in (HISTORY | {"waiting": "time, first", "firsts": "loop"}).items():
             batch = f"SELECT {key} FROM {table} WHERE loop = ? ORDER BY {key} LIMIT ?"
             removal = f"DELETE FROM {table} WHERE loop = ? AND ({key}) IN ({batch})"
+            most = rows_to_purge(table, limit)
             try:
-                limit -= self._connection.execute(removal, (loop, loop, limit)).rowcount
+                removed = self._connection.execute(removal, (loop, loop, most)).rowcount
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
+                removed = 0
                 log.error("rows of a deleted loop are damaged and stay in the file: %s of loop %d", table, loop)
-            if limit <= 0:
+            if removed == most:
                 return True
+            limit -= removed
         self._connection.execute("DELETE FROM deleted WHERE loop = ?", (loop,))
         return bool(self._read("SELECT 1 FROM deleted LIMIT 1"))
 
