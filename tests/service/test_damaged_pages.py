@@ -15,7 +15,7 @@ from tests.service.conftest import Service, run, until
 
 LOOPS = ("heat", "price", "bids")
 PAGE = 4096
-TABLES = ("events", "ids", "blocks", "models", "snapshots", "waiting")
+TABLES = ("events", "ids", "blocks", "models", "snapshots", "pieces", "waiting")
 TRIALS = range(8)
 
 
@@ -81,7 +81,9 @@ def unreadable(path):
             try:
                 connection.execute("INSERT INTO blocks VALUES (?, 1000, 1000, 1, 0, ?)", (number, bytes(500)))
                 connection.execute("INSERT INTO ids VALUES (?, 'order-1000', 1000)", (number,))
-                connection.execute("INSERT INTO snapshots VALUES (?, 1000, ?, 0, 0, '', '')", (number, bytes(50_000)))
+                connection.execute(
+                    "INSERT INTO snapshots VALUES (?, 1000, ?, 0, 0, '', '', 0)", (number, bytes(50_000))
+                )
             except sqlite3.DatabaseError:
                 failed.add(loop)
         connection.execute("SELECT * FROM loops").fetchall()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.base import file_pieces, file_views
 from manul.errors import FileError
 from manul.utils import model_files
 from tests.recorded_values import LEFT_OUT
@@ -150,7 +151,7 @@ NATIVE = [
 def test_the_pieces_of_an_agent_are_its_file_and_no_decision_changes_them(name, monkeypatch):
     monkeypatch.setattr(model_files, "PIECE", 1000)
     agent, contexts = manul.loads(saved_bytes(name)), NAMED if name.endswith("-named") else ROWS
-    pieces = agent.pieces(agent.views())
+    pieces = file_pieces(agent, file_views(agent))
     made = [next(pieces)]
     for number, context in enumerate(contexts):
         agent.decide_again(number, context)
@@ -162,7 +163,7 @@ def test_names_of_every_character_are_written_as_python_writes_them():
     agent = manul.Auto(seed=1)
     for text in ("é", "\N{GRINNING FACE}", '"\\/', "\x00\x1f\x7f\b\t\n\f\r", "\ud7ff\ue000\uffff"):
         agent.learn({text: text, "number": 1.0}, agent.decide({text: text}), loss=0.5)
-    assert b"".join(agent.pieces(agent.views())) == manul.dumps(agent)
+    assert b"".join(file_pieces(agent, file_views(agent))) == manul.dumps(agent)
 
 
 def test_a_rollout_and_its_pickle_decide_alike():
