@@ -2,7 +2,7 @@
 
 import asyncio
 
-from manul.service.engine.deciding import seed_of
+from manul.service.engine.requests import seed_of
 from tests.service.conftest import run
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 32, "bandwidth": 2.0}}

@@ -36,7 +36,7 @@ LEARN_BATCH = 32
 class Drawn(NamedTuple):
     """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
 
-    decision: Decision | Decision
+    decision: Decision
     model: int
     ticket: RolloutTicket | None
 
@@ -59,6 +59,7 @@ class Model:
         # The context of the first stored decision, and the one that contexts must be like.
         self.first: Any = None
         self._shape: Any = None
+        self._expected_bytes: dict[int | None, int] = {}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -70,6 +71,13 @@ class Model:
     @property
     def has_shape(self) -> bool:
         return self._shape is not None
+
+    def expected_bytes(self, width: int | None) -> int:
+        """The memory of an agent for contexts of this width, or with names (None)."""
+        if width not in self._expected_bytes:
+            agent: Any = loop_agent.make_agent(self.settings)
+            self._expected_bytes[width] = agent.expected_nbytes(width)
+        return self._expected_bytes[width]
 
     def context(self, context: Any) -> Any:
         """A context as it is stored: a missing one becomes an empty row or mapping, as the loop uses."""
@@ -122,14 +130,17 @@ class Model:
             playing = replicas > 0 and generation == self.generation and not self.is_stopped(self.rollout)
             decision, ticket = self.rollout.draw(self.agent, key, features, within, callers_action, playing=playing)
             # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
-            self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
+            self.rollout.keep(number, Ticket(*ticket[1:5]), replicas)
             return Drawn(decision, self.event, ticket)
 
     def draw_many(
         self, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
-    ) -> tuple[Decisions | list[Decision], int]:
-        """Draw many actions from one state of the model; `matrix` has the contexts unless they are mappings."""
+    ) -> tuple[Decisions | list[Decision], int] | None:
+        """Draw many actions from one state of the model; `matrix` has the contexts unless they are mappings. None if a rollout is
+        running: each of its decisions depends on those before."""
         with self._deciding(contexts[0]):
+            if self.rollout is not None:
+                return None
             return loop_agent.draw_many(self.agent, numbers, contexts, matrix, withins), self.event
 
     def distribution(self, context: Any) -> Any:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any
 
 from manul.service import wire
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Loop
-from manul.service.errors import Conflict, Unknown
+from manul.service.engine.requests import Request
+from manul.service.errors import Conflict, Problem, Unknown
 from manul.service.store import OUTCOMES, Collision, Event, Fact, Kind, Lookup, Transaction
 from manul.service.store.blocks import OWN, Block, DecisionRow, pack
 
-Future = asyncio.Future[Any]
 Learn = Callable[[Loop, list[Fact]], None]
 # The events after which a rollout does not wait for the loss of a decision.
 SETTLED: tuple[Kind, ...] = (*OUTCOMES, "void", "overdue")
@@ -26,16 +23,6 @@ def own_number(id_: str) -> int | None:
     """The decision number in an id that the service made; None if it is not such an id."""
     digits = id_[1:].partition(".")[0]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
-
-
-def resolve(future: Future, value: object, error: Exception | None = None) -> None:
-    """Complete a future, unless its caller is gone."""
-    if future.done():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(value)
 
 
 class WriteEvents(Operation):
@@ -59,100 +46,164 @@ class WriteEvents(Operation):
             self._learn(self._loop, self._facts)
 
 
-class WriteDecisions(WriteEvents):
-    """Decisions of one loop, each with its own future, or `together`: all or none, with one future."""
+class WriteGroup(WriteEvents):
+    """Decisions, observations and losses of one loop. A request that conflicts with the store fails alone.
+
+    `block` has all decisions, if none has an id of its caller; then come observations. `finish` is told the error if there was one.
+    """
 
     def __init__(
         self,
         loop: Loop,
-        decisions: list[DecisionRow],
-        futures: list[Future],
+        requests: Sequence[Request],
+        block: Block | None,
+        time: float,
         learn: Learn,
-        *,
-        together: bool,
+        finish: Callable[[Exception | None], None],
     ) -> None:
         super().__init__(loop, learn)
-        self._decisions, self._futures, self._together = decisions, futures, together
-        self._begun, self._adding = False, threading.Lock()
-        self._answers: list[DecisionRow | Conflict] = []
+        self._requests, self._block, self._time, self._finish = requests, block, time, finish
+        self._rows = [row for each in requests for row in each.rows]
         self._voids: list[int] = []
 
-    def add(self, decision: DecisionRow, future: Future) -> bool:
-        """Add a decision to a submitted operation; returns False if the writer has begun to write it."""
-        with self._adding:
-            if not self._begun:
-                self._decisions.append(decision)
-                self._futures.append(future)
-            return not self._begun
-
-    def begin(self) -> None:
-        with self._adding:
-            self._begun = True
+    def begin(self) -> Lookup | None:
+        ids = [loss.id for each in self._requests for loss in each.losses]
+        if not ids:
+            return None
+        made = {row.number for row in self._rows}
+        own = [own_number(each) for each in ids if each.startswith(OWN)]
+        numbers = [number for number in own if number is not None and number not in made]
+        return Lookup(self._loop.number, [each for each in ids if not each.startswith(OWN)], numbers)
 
     def apply(self, transaction: Transaction) -> None:
-        """Store new decisions; those whose id exists are answered from the store."""
-        self._facts = []
-        if all(each.id is None for each in self._decisions):
-            fresh, self._answers = self._decisions, list(self._decisions)
-        else:
-            fresh = self._find_new(transaction)
-            claimed = {each.id: each.number for each in fresh if each.id is not None}
-            if transaction.claim(self._loop.number, claimed):
-                raise Collision("another replica has just used one of the ids")
-        for _, group in groupby(enumerate(fresh), key=_block_key):
-            transaction.add_block(self._loop.number, pack([each for _, each in group]))
-        if self._loop.model.rollout is not None:
+        """Find out what is new, then write it."""
+        loop, fresh = self._loop.number, self._find_new(transaction)
+        events, of = self._find_outcomes(transaction, fresh)
+        claimed = {each.id: each.number for each in fresh if each.id is not None}
+        if claimed and transaction.claim(loop, claimed):
+            raise Collision("another replica has just used one of the ids")
+        rest = fresh
+        if self._block is not None:
+            transaction.add_block(loop, self._block)
+            rest = fresh[self._block.count :]
+        for _, group in groupby(enumerate(rest), key=_block_key):
+            transaction.add_block(loop, pack([each for _, each in group]))
+        if self._rows and self._loop.model.rollout is not None:
             # Numbers of repeated requests and of observations here, and of earlier requests that failed.
             self._voids += self._loop.numbers.take_void()
             used = {each.number for each in fresh if each.ticket is not None}
-            unused = [*self._voids, *(each.number for each in self._decisions if each.number not in used)]
-            self._add_voids(transaction, unused, self._decisions[0].time)
+            voids = [*self._voids, *(each.number for each in self._rows if each.number not in used)]
+            events += [Event(0, number, "void", 0.0, self._time) for number in voids]
+            of += [None] * len(voids)
+        self._add(transaction, events, of)
 
     def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
-        ids = [each.id for each in self._decisions if each.id is not None]
-        numbers = transaction.numbers(self._loop.number, ids)
+        """The decisions and observations to store; those whose id exists are answered from the store."""
+        ids = [row.id for row in self._rows if row.id is not None]
+        numbers = transaction.numbers(self._loop.number, ids) if ids else []
         known = {id_: number for id_, number in zip(ids, numbers, strict=True) if number is not None}
-        stored = transaction.decisions(self._loop.number, list(known.values()))
+        stored = transaction.decisions(self._loop.number, list(known.values())) if known else []
         first = {id_: each for id_, each in zip(known, stored, strict=True) if each is not None}
-        fresh, self._answers = [], []
-        for place, each in enumerate(self._decisions):
-            before = first.get(each.id) if each.id is not None else None
-            if before is None:
-                fresh.append(each)
-                if each.id is not None:
-                    first[each.id] = each
-            self._answers.append(each if before is None else self._repeat(before, each, place))
+        fresh: list[DecisionRow] = []
+        for request in self._requests:
+            if not ids:
+                request.answer = request.rows
+                fresh += request.rows
+                continue
+            new: list[DecisionRow] = []
+            request.answer = answers = []
+            for place, row in enumerate(request.rows):
+                before = first.setdefault(row.id, row) if row.id is not None else row
+                if before is not row and not request.is_repeat(place, row, before):
+                    request.answer = _conflict(request, place, row)
+                    first = {id_: each for id_, each in first.items() if each not in new}
+                    new = []
+                    break
+                answers.append(before)
+                if before is row:
+                    new.append(row)
+            fresh += new
         return fresh
 
-    def _repeat(self, before: DecisionRow, now: DecisionRow, place: int) -> DecisionRow | Conflict:
-        if _question(before) == _question(now):
-            return before
-        field = f"decisions[{place}].id" if self._together else "id"
-        conflict = Conflict(
-            f"id {now.id!r} was already used for a different request. Use another id.",
-            field,
-        )
-        if self._together:
-            raise conflict
-        return conflict
+    def _find_outcomes(
+        self, transaction: Transaction, fresh: Sequence[DecisionRow]
+    ) -> tuple[list[Event], list[DecisionRow | None]]:
+        """The events of the reported losses, and the decisions that they are of."""
+        reporting = [each for each in self._requests if each.losses and not isinstance(each.answer, Problem)]
+        if not reporting:
+            return [], []
+        made = [row for each in self._requests if not isinstance(each.answer, Problem) for row in each.answer]
+        decisions = {row.public_id: row for row in made}
+        self._read_decisions(transaction, {loss.id for each in reporting for loss in each.losses}, decisions)
+        new = {row.number for row in fresh}
+        numbers = [row.number for row in decisions.values() if row.number not in new]
+        before = transaction.events_of(self._loop.number, numbers)
+        events: list[Event] = []
+        of: list[DecisionRow | None] = []
+        for each in reporting:
+            count = len(events)
+            try:
+                said = [
+                    self._add_outcome(each, place, loss, decisions.get(loss.id), before, events, of)
+                    for place, loss in enumerate(each.losses)
+                ]
+                each.answer = each.answer or said
+            except Problem as problem:
+                each.answer = problem
+                for event in events[count:]:
+                    before[event.decision].remove(event)
+                del events[count:], of[count:]
+        return events, of
+
+    def _read_decisions(self, transaction: Transaction, ids: Iterable[str], decisions: dict[str, DecisionRow]) -> None:
+        unknown = [each for each in ids if each not in decisions]
+        named = [each for each in unknown if not each.startswith(OWN)]
+        found = dict(zip(named, transaction.numbers(self._loop.number, named), strict=True)) if named else {}
+        numbers = {found.get(each) if each in found else own_number(each) for each in unknown} - {None}
+        for row in transaction.decisions(self._loop.number, sorted(numbers)):
+            if row is not None:
+                # A number is used again after a reset or a restore, an epoch is not.
+                decisions[row.public_id] = row
+
+    def _add_outcome(
+        self,
+        request: Request,
+        place: int,
+        loss: loss_events.ReportedLoss,
+        decision: DecisionRow | None,
+        before: dict[int, list[Event]],
+        events: list[Event],
+        of: list[DecisionRow | None],
+    ) -> wire.Loss:
+        where, outcome = "" if request.alone else f"losses[{place}].", self._loop.settings.outcome
+        if decision is None:
+            raise self._unknown(loss.id, f"{where}id")
+        known = before.setdefault(decision.number, [])
+        matured = outcome.wait is not None and outcome.wait.is_over(decision.time, self._time)
+        told = (known, loss.loss, loss.key, outcome)
+        status, kind = loss_events.classify(*told, matured=matured, field=where + outcome.keyword)
+        if kind is not None:
+            events.append(Event(0, decision.number, kind, loss.loss, self._time, loss.key))
+            known.append(events[-1])
+            of.append(decision)
+        return wire.Loss(id=loss.id, status=status)
+
+    def _unknown(self, given: str, field: str) -> Unknown:
+        message = f"loop {self._loop.name!r} has no decision {given!r}."
+        if given.startswith(OWN):
+            message += " It may have been made before the loop was reset, deleted or restored from a backup."
+        return Unknown(message, field)
 
     def on_commit(self) -> None:
-        self._loop.note_first()
+        if self._rows:
+            self._loop.note_first()
         super().on_commit()
 
     def answer(self, error: Exception | None) -> None:
-        # The writer refuses operations without beginning them if the service stops while the store fails.
-        self.begin()
-        if error is not None:
+        if error is not None and self._rows:
             self._loop.model.forget_unstored()
-            self._loop.numbers.void([*self._voids, *(each.number for each in self._decisions)])
-            for future in self._futures:
-                resolve(future, None, error)
-        elif self._together:
-            resolve(self._futures[0], self._answers)
-        else:
-            for future, answer in zip(self._futures, self._answers, strict=True):
-                resolve(future, answer, answer if isinstance(answer, Conflict) else None)
+            self._loop.numbers.void([*self._voids, *(each.number for each in self._rows)])
+        self._finish(error)
 
 
 def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
@@ -161,31 +212,9 @@ def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
     return decision.number - index, decision.model, decision.observed, decision.epoch
 
 
-def _question(decision: DecisionRow) -> tuple[object, ...]:
-    request = (decision.context, decision.within, decision.observed)
-    return (
-        (*request, decision.action, decision.density, decision.densities, decision.floor)
-        if decision.observed
-        else request
-    )
-
-
-class WriteBlock(Operation):
-    """Decisions without ids of the caller, which cannot conflict with others."""
-
-    def __init__(self, loop: Loop, block: Block, future: Future) -> None:
-        self._loop, self._block, self._future = loop, block, future
-
-    def apply(self, transaction: Transaction) -> None:
-        transaction.add_block(self._loop.number, self._block)
-
-    def on_commit(self) -> None:
-        self._loop.note_first()
-
-    def answer(self, error: Exception | None) -> None:
-        if error is not None:
-            self._loop.model.forget_unstored()
-        resolve(self._future, None, error)
+def _conflict(request: Request, place: int, row: DecisionRow) -> Conflict:
+    field = "id" if request.alone else f"decisions[{place}].id"
+    return Conflict(f"id {row.id!r} was already used for a different request. Use another id.", field)
 
 
 class WriteVoids(WriteEvents):
@@ -239,72 +268,6 @@ class LeaveOut(WriteEvents):
                 del made[number]
         overdue = [Event(0, number, "overdue", 0.0, self._time) for number in made]
         self._add(transaction, overdue, list(made.values()))
-
-
-class WriteLosses(WriteEvents):
-    def __init__(
-        self,
-        loop: Loop,
-        losses: Sequence[loss_events.ReportedLoss],
-        time: float,
-        future: Future,
-        learn: Learn,
-        *,
-        alone: bool,
-    ) -> None:
-        super().__init__(loop, learn)
-        self._losses, self._time, self._future, self._alone = losses, time, future, alone
-        self._answers: list[wire.Loss] = []
-
-    def begin(self) -> Lookup:
-        named = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
-        own = [own_number(loss.id) for loss in self._losses if loss.id.startswith(OWN)]
-        return Lookup(self._loop.number, named, [number for number in own if number is not None])
-
-    def apply(self, transaction: Transaction) -> None:
-        numbers = self._numbers(transaction)
-        decisions = transaction.decisions(self._loop.number, numbers)
-        before = transaction.events_of(self._loop.number, numbers)
-        events, of, self._answers = [], [], []
-        outcome = self._loop.settings.outcome
-        for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
-            # A number is used again after a reset or a restore, an epoch is not.
-            if each is None or (loss.id.startswith(OWN) and each.public_id != loss.id):
-                raise self._unknown(place)
-            known = before.setdefault(each.number, [])
-            matured = outcome.wait is not None and outcome.wait.is_over(each.time, self._time)
-            field = self._field(place, outcome.keyword)
-            status, kind = loss_events.classify(known, loss.loss, loss.key, outcome, matured=matured, field=field)
-            if kind is not None:
-                events.append(Event(0, each.number, kind, loss.loss, self._time, loss.key))
-                known.append(events[-1])
-                of.append(each)
-            self._answers.append(wire.Loss(id=loss.id, status=status))
-        self._add(transaction, events, of)
-
-    def _numbers(self, transaction: Transaction) -> list[int]:
-        ids = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
-        known = dict(zip(ids, transaction.numbers(self._loop.number, ids), strict=True)) if ids else {}
-        numbers = []
-        for place, loss in enumerate(self._losses):
-            number = own_number(loss.id) if loss.id.startswith(OWN) else known[loss.id]
-            if number is None:
-                raise self._unknown(place)
-            numbers.append(number)
-        return numbers
-
-    def _field(self, place: int, name: str) -> str:
-        return name if self._alone else f"losses[{place}].{name}"
-
-    def _unknown(self, place: int) -> Unknown:
-        given = self._losses[place].id
-        message = f"loop {self._loop.name!r} has no decision {given!r}."
-        if given.startswith(OWN):
-            message += " It may have been made before the loop was reset, deleted or restored from a backup."
-        return Unknown(message, self._field(place, "id"))
-
-    def answer(self, error: Exception | None) -> None:
-        resolve(self._future, self._answers, error)
 
 
 class EndWaits(WriteEvents):

@@ -6,20 +6,18 @@ the same responses. Header lines are parsed by the same library as there, and re
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from manul.service.engine.write_operations import Future
 from manul.service.http import answers
 from manul.service.http.answers import Answer
 from manul.service.http.bodies import FREE_BYTES, MAX_DIGITS
-from manul.service.http.handlers import Encode, start_decision, start_loss_report
+from manul.service.http.handlers import encode_answer, parse_decision, parse_loss
 from manul.service.http.tokens import Access, Right
 
 if TYPE_CHECKING:
@@ -119,38 +117,26 @@ class FastRequest:
             return None
         right: Right = "report" if line[3] else "decide"
         access = connection.application.authorise(line[1].decode(), headers.values, right, line[2].decode())
-        if access is None:
+        if access is None or line[2].decode() not in connection.application.engine.loops:
             return None
         return cls(connection, line, access, headers.values, data[end:])
 
     def respond(self) -> None:
         """Respond once the decision or the loss is stored durably."""
-        try:
-            written, encode = self._ask()
-        except Exception as error:
-            self._fail(error)
-            return
-        tasks = self._connection.tasks
-        tasks.add(written)  # type: ignore[arg-type]
-
-        def answer(done: Future) -> None:
-            tasks.discard(done)
-            try:
-                self._send(Answer(200, encode(done.result())))
-            except (Exception, asyncio.CancelledError) as error:
-                self._fail(error)
-
-        written.add_done_callback(answer)
-
-    def _ask(self) -> tuple[Future, Encode]:
-        self._access.take()
         engine = self._application.engine
-        if self._decision is None:
-            return start_decision(engine, self._loop, self._body)
-        return start_loss_report(engine, self._loop, self._decision, self._body)
+        try:
+            self._access.take()
+            asked = parse_decision(self._body) if self._decision is None else parse_loss(self._decision, self._body)
+            asked.respond = self._answer
+            engine.groups.add(engine.loops[self._loop], asked)
+        except Exception as error:
+            self._answer(error)
 
-    def _fail(self, error: BaseException) -> None:
-        self._send(answers.refusal(answers.problem_of(error)), error)
+    def _answer(self, answer: Any) -> None:
+        if isinstance(answer, Exception):
+            self._send(answers.refusal(answers.problem_of(answer)), answer)
+        else:
+            self._send(Answer(200, encode_answer(answer)))
 
     def _send(self, answer: Answer, error: BaseException | None = None) -> None:
         route = "decide" if self._decision is None else "report_loss"

@@ -29,13 +29,14 @@ def new_epoch() -> str:
 
 class RolloutTicket(NamedTuple):
     """What a rollout, named by the event that started it, needs to know of a decision: whether the learner made it, the
-    learner's share, the step and the period."""
+    learner's share, the step and the period. `asked` is the caller's action, if it is the baseline."""
 
     rollout: int
     learner: bool
     share: float
     level: int
     period: int
+    asked: Any = None
 
 
 class DecisionRow(NamedTuple):
