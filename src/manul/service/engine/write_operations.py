@@ -82,12 +82,11 @@ class WriteGroup(WriteEvents):
         claimed = {each.id: each.number for each in fresh if each.id is not None}
         if claimed and transaction.claim(loop, claimed):
             raise Collision("another replica has just used one of the ids")
-        rest = fresh
-        if self._block is not None:
-            transaction.add_block(loop, self._block)
-            rest = fresh[self._block.count :]
-        for _, group in groupby(enumerate(rest), key=_block_key):
-            transaction.add_block(loop, pack([each for _, each in group]))
+        blocks = [] if self._block is None else [self._block]
+        rest = fresh[blocks[0].count :] if blocks else fresh
+        blocks += [pack([each for _, each in group]) for _, group in groupby(enumerate(rest), key=_block_key)]
+        for each in blocks:
+            transaction.add_block(loop, each, waits=self._loop.settings.wait is not None)
         if self._rows and self._loop.model.rollout is not None:
             # Numbers of repeated requests and of observations here, and of earlier requests that failed.
             self._voids += self._loop.numbers.take_void()
