@@ -1,4 +1,4 @@
-"""Runs the application on uvicorn, with logs as JSON lines and an orderly shutdown on SIGTERM."""
+"""Runs the application, with logs as JSON lines and an orderly shutdown on SIGTERM."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 import uvloop
 
 from manul.errors import ManulError, ParameterError
@@ -33,6 +32,8 @@ from manul.service.store import StoreFailure
 from manul.service.store.store_registry import open_store
 
 log = logging.getLogger("manul.service")
+# Seconds between two looks at all connections, and for requests under way when the service stops.
+TICK_SECONDS, SHUTDOWN_SECONDS = 0.2, 5.0
 OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
 
 
@@ -153,44 +154,42 @@ async def _archive(engine: Engine, configuration: Configuration) -> None:
         await asyncio.sleep(3600)
 
 
-class Server(uvicorn.Server):
-    """Serves an application, logs its addresses, and closes connections that take too long."""
+class Server:
+    """Serves an application until `should_exit`, and closes connections that take too long."""
 
     def __init__(self, application: Application) -> None:
-        self._application, self._connections = application, Connections(application)
-        super().__init__(
-            uvicorn.Config(
-                self._connections,
-                loop="none",
-                http=Connection,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                timeout_keep_alive=application.limits.idle_seconds,  # type: ignore[arg-type]
-                timeout_graceful_shutdown=5,
-                server_header=False,
-                proxy_headers=False,
-            )
-        )
+        self._engine, self._connections = application.engine, Connections(application)
+        self.started = self.should_exit = self._hurries = False
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Shut down on SIGTERM and SIGINT; uvicorn itself would raise the signal again before everything is stored."""
+    async def serve(self, sockets: Iterable[socket.socket]) -> None:
         events = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            events.add_signal_handler(number, self.handle_exit, number, None)
-        yield
+            events.add_signal_handler(number, self._stop)
+        self._connections.tick(events.time())
+        listeners = []
+        for each in sockets:
+            listeners.append(await events.create_server(lambda: Connection(self._connections), sock=each, backlog=2048))
+            host, port = each.getsockname()[:2]
+            log.info("listening", extra={"host": host, "port": port, "loops": len(self._engine.loops)})
+        self.started = True
+        while not self.should_exit:
+            await asyncio.sleep(TICK_SECONDS)
+            self._connections.tick(events.time())
+        for listener in listeners:
+            listener.close()
+        await self._shut_down()
 
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        for server in self.servers:
-            for each in server.sockets:
-                host, port = each.getsockname()[:2]
-                log.info("listening", extra={"host": host, "port": port, "loops": len(self._application.engine.loops)})
+    def _stop(self) -> None:
+        """Stop, and at the second signal do not wait for responses."""
+        self._hurries, self.should_exit = self.should_exit, True
 
-    async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second by uvicorn; connections are checked every other time."""
-        if counter % 2 == 0:
-            self._connections.expire(asyncio.get_running_loop().time())
-        return await super().on_tick(counter)
+    async def _shut_down(self) -> None:
+        """Give requests some time to be answered; the rest is told that the service stops."""
+        events, connections = asyncio.get_running_loop(), self._connections
+        deadline = events.time() + SHUTDOWN_SECONDS
+        for each in list(connections.all):
+            each.shut_down()
+        while connections.all and events.time() < deadline and not self._hurries:
+            await asyncio.sleep(TICK_SECONDS / 4)
+        for task in list(connections.tasks):
+            task.cancel()
