@@ -30,7 +30,7 @@ from manul.utils.validation import Floats
 
 log = logging.getLogger("manul.service")
 # Outcomes that are learned per acquisition of the lock; decisions wait for at most so many.
-LEARN_BATCH = 32
+LEARN_BATCH = 64
 
 
 class Drawn(NamedTuple):

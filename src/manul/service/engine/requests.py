@@ -60,12 +60,14 @@ class Decide(Request):
                 f"loop {loop.name!r} is an apprentice and does not decide. Report observations, start a rollout, or promote it.",
                 "loop",
             )
-        self.contexts = [loop.model.context(each.context) for each in self.asked]
-        for place, context in enumerate(self.contexts):
-            check_context(loop, context, limits, "context" if self.alone else f"decisions[{place}].context")
-        if len({len(each) for each in self.contexts if isinstance(each, list)}) > 1:
+        self.contexts = contexts = [loop.model.context(each.context) for each in self.asked]
+        widths = {len(each) if isinstance(each, list) else None for each in contexts}
+        if None in widths or max(widths) > limits.features or not loop.model.has_shape:
+            for place, context in enumerate(contexts):
+                check_context(loop, context, limits, "context" if self.alone else f"decisions[{place}].context")
+        if len(widths - {None}) > 1:
             raise Invalid("contexts of one batch must have the same number of values.", "context")
-        self.withins = [loop.space.check_within(each.within) for each in self.asked]
+        self.withins = [None if each.within is None else loop.space.check_within(each.within) for each in self.asked]
 
     def is_repeat(self, place: int, row: DecisionRow, before: DecisionRow) -> bool:
         asked = None if before.ticket is None else before.ticket.asked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from manul.service import wire
@@ -65,15 +65,16 @@ class WriteGroup(WriteEvents):
         self._requests, self._block, self._time, self._finish = requests, block, time, finish
         self._rows = [row for each in requests for row in each.rows]
         self._voids: list[int] = []
+        # The ids of the losses; those of the service with the numbers of their decisions.
+        ids = {loss.id for each in requests for loss in each.losses}
+        self._reported = {each: own_number(each) if each.startswith(OWN) else None for each in ids}
 
     def begin(self) -> Lookup | None:
-        ids = [loss.id for each in self._requests for loss in each.losses]
-        if not ids:
+        if not self._reported:
             return None
         made = {row.number for row in self._rows}
-        own = [own_number(each) for each in ids if each.startswith(OWN)]
-        numbers = [number for number in own if number is not None and number not in made]
-        return Lookup(self._loop.number, [each for each in ids if not each.startswith(OWN)], numbers)
+        numbers = [each for each in self._reported.values() if each is not None and each not in made]
+        return Lookup(self._loop.number, [each for each in self._reported if not each.startswith(OWN)], numbers)
 
     def apply(self, transaction: Transaction) -> None:
         """Find out what is new, then write it."""
@@ -133,7 +134,7 @@ class WriteGroup(WriteEvents):
             return [], []
         made = [row for each in self._requests if not isinstance(each.answer, Problem) for row in each.answer]
         decisions = {row.public_id: row for row in made}
-        self._read_decisions(transaction, {loss.id for each in reporting for loss in each.losses}, decisions)
+        self._read_decisions(transaction, decisions)
         new = {row.number for row in fresh}
         numbers = [row.number for row in decisions.values() if row.number not in new]
         before = transaction.events_of(self._loop.number, numbers)
@@ -154,12 +155,14 @@ class WriteGroup(WriteEvents):
                 del events[count:], of[count:]
         return events, of
 
-    def _read_decisions(self, transaction: Transaction, ids: Iterable[str], decisions: dict[str, DecisionRow]) -> None:
-        unknown = [each for each in ids if each not in decisions]
-        named = [each for each in unknown if not each.startswith(OWN)]
-        found = dict(zip(named, transaction.numbers(self._loop.number, named), strict=True)) if named else {}
-        numbers = {found.get(each) if each in found else own_number(each) for each in unknown} - {None}
-        for row in transaction.decisions(self._loop.number, sorted(numbers)):
+    def _read_decisions(self, transaction: Transaction, decisions: dict[str, DecisionRow]) -> None:
+        """Read the decisions of the losses that are not among those of this group."""
+        wanted = {each: number for each, number in self._reported.items() if each not in decisions}
+        named = [each for each in wanted if not each.startswith(OWN)]
+        if named:
+            wanted |= zip(named, transaction.numbers(self._loop.number, named), strict=True)
+        numbers = sorted({number for number in wanted.values() if number is not None})
+        for row in transaction.decisions(self._loop.number, numbers):
             if row is not None:
                 # A number is used again after a reset or a restore, an epoch is not.
                 decisions[row.public_id] = row

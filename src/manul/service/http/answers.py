@@ -28,17 +28,13 @@ class Answer(NamedTuple):
 STATUS_LINES = {each.value: b"HTTP/1.1 %d %b\r\n" % (each.value, each.phrase.encode()) for each in HTTPStatus}
 
 
-def encode_head(status: int, headers: Headers, date: bytes) -> bytes:
-    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
-    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
-        raise ValueError("a header of the response has a line break")
-    return b"%bdate: %b\r\n%b\r\n" % (STATUS_LINES[status], date, lines)
-
-
 def encode(answer: Answer, request_id: bytes, date: bytes, *, close: bool) -> bytes:
     """A whole response; with `close`, it is the last one of its connection."""
-    headers = ((b"content-length", b"%d" % len(answer.body)), *answer.headers, (b"x-request-id", request_id))
-    return encode_head(answer.status, (*headers, (b"connection", b"close")) if close else headers, date) + answer.body
+    lines = b"".join([b"%b: %b\r\n" % header for header in answer.headers])
+    if close:
+        lines += b"connection: close\r\n"
+    told = (STATUS_LINES[answer.status], date, len(answer.body), request_id, lines, answer.body)
+    return b"%bdate: %b\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b\r\n%b" % told
 
 
 def refusal(problem: Problem) -> Answer:

@@ -62,7 +62,7 @@ class Application:
         self.tokens, self._origins, self._traces = tokens, origins or Origins(), traces
         self._bodies = BodyReader(engine.limits.all_bodies)
         self._router = build(engine, tokens, self.requests, self._bodies)
-        self._prefix, self._numbers = secrets.token_hex(6), count(1)
+        self._prefix, self._numbers = secrets.token_hex(6).encode(), count(1)
         self._second, self._lines = 0, 0
 
     @property
@@ -99,7 +99,7 @@ class Application:
         """The request id that the client sent, if it is valid, or a new one."""
         if given is not None and REQUEST_ID.fullmatch(given):
             return given
-        return b"%s-%d" % (self._prefix.encode(), next(self._numbers))
+        return b"%b-%d" % (self._prefix, next(self._numbers))
 
     def note(
         self,

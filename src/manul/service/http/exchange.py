@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import httptools
 from starlette.types import ASGIApp, Message, Scope
 
-from manul.service.http.answers import Headers, encode_head
+from manul.service.http.answers import STATUS_LINES, Headers
 
 if TYPE_CHECKING:
     from manul.service.http.connection import Connection
@@ -110,4 +110,7 @@ class Exchange:
             self._keep_alive = False
         elif not self._keep_alive or self._connection.stopping:
             headers += ((b"connection", b"close"),)
-        return encode_head(status, headers, self._connection.date)
+        lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+        if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
+            raise ValueError("a header of the response has a line break")
+        return b"%bdate: %b\r\n%b\r\n" % (STATUS_LINES[status], self._connection.date, lines)
