@@ -113,7 +113,8 @@ class Engine:
 
         try:
             async with asyncio.timeout(STOP_SECONDS):
-                await self.groups.finish()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.groups.finish(), STOP_SECONDS / 2)
                 threading.Thread(target=finish, name="manul-stop", daemon=True).start()
                 await asyncio.wait([done])
         except TimeoutError:

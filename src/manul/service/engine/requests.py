@@ -61,11 +61,12 @@ class Decide(Request):
                 "loop",
             )
         self.contexts = contexts = [loop.model.context(each.context) for each in self.asked]
-        widths = {len(each) if isinstance(each, list) else None for each in contexts}
-        if None in widths or max(widths) > limits.features or not loop.model.has_shape:
+        widths = {len(each) for each in contexts if isinstance(each, list)}
+        plain = loop.model.has_shape and all(isinstance(each, list) for each in contexts)
+        if not plain or max(widths) > limits.features:
             for place, context in enumerate(contexts):
                 check_context(loop, context, limits, "context" if self.alone else f"decisions[{place}].context")
-        if len(widths - {None}) > 1:
+        if len(widths) > 1:
             raise Invalid("contexts of one batch must have the same number of values.", "context")
         self.withins = [None if each.within is None else loop.space.check_within(each.within) for each in self.asked]
 
@@ -117,12 +118,13 @@ class Observe(Request):
             raise refusal(error) from None
         if given.floor is not None and not given.floor <= (density or 0.0):
             raise Invalid(f"floor must be at most the density, got {given.floor:g}.", "floor")
-        self._checked = (given.id, context, within, action, density)
+        decided = (given.id, context, within, action, density)
+        self._row = DecisionRow(
+            0, *decided, 0.0, 0, observed=True, floor=given.floor, densities=given.densities, epoch=loop.epoch
+        )
 
     def make(self, loop: Loop, number: int, time: float) -> None:
-        given = self._observation
-        decided = (time, loop.model.event, True, given.floor, given.densities, None, loop.epoch)
-        row = DecisionRow(number, *self._checked, *decided)
+        given, row = self._observation, self._row._replace(number=number, time=time, model=loop.model.event)
         self.rows = [row]
         if self._loss is not None:
             self.losses = [ReportedLoss(row.public_id, self._loss, given.id)]

@@ -16,7 +16,7 @@ from manul.service.http import answers
 from manul.service.http.answers import Answer
 from manul.service.http.bodies import FREE_BYTES, MAX_DIGITS
 from manul.service.http.handlers import encode_answer, parse_decision, parse_loss
-from manul.service.http.tokens import Access
+from manul.service.http.tokens import Access, Right
 
 if TYPE_CHECKING:
     from manul.service.http.application import Application
@@ -72,7 +72,8 @@ class Heads:
         plain = len(headers) == len(collected) and UNUSUAL.isdisjoint(headers) and parser.should_keep_alive()
         if not plain or not length.isdigit() or len(length) > MAX_DIGITS:
             return None
-        loop, right = line[2].decode(), "report" if line[3] else "decide"
+        loop = line[2].decode()
+        right: Right = "report" if line[3] else "decide"
         access = self._application.authorise(line[1].decode(), headers, right, loop)
         most = min(FREE_BYTES, self._application.limits.body)
         return None if access is None or int(length) > most else Head(loop, headers, int(length), access)
