@@ -34,11 +34,11 @@ LEARN_BATCH = 64
 
 
 class Drawn(NamedTuple):
-    """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
+    """Drawn decisions, the last event that the model contained, and their tickets if a rollout is running."""
 
-    decision: Decision
+    decisions: Decisions | list[Decision]
     model: int
-    ticket: RolloutTicket | None
+    tickets: Sequence[RolloutTicket | None]
 
 
 class Model:
@@ -119,29 +119,38 @@ class Model:
             contexts = [self._shape]
         return list(islice(filter(self.accepts, reversed(contexts)), count))[::-1]
 
-    def draw(self, number: int, key: int, context: Any, within: Any, callers_action: Any = None) -> Drawn:
-        """Draw the action of a decision with a number; `key` seeds the draw, and `callers_action` is what the caller would choose."""
-        # The core takes an array without a conversion.
-        features = context if isinstance(context, dict) else np.array(context, np.float64)
-        with self._deciding(context):
+    def draw(
+        self,
+        numbers: Sequence[int],
+        keys: Sequence[int],
+        contexts: Sequence[Any],
+        withins: Sequence[Any],
+        callers_actions: Sequence[Any],
+        matrix: Floats | None = None,
+    ) -> Drawn:
+        """Draw the actions of decisions with some numbers from one state of the model.
+
+        `keys` seed the draws, `callers_actions` are what the callers would choose, and `matrix` has the contexts if all are rows.
+        """
+        with self._deciding(contexts[0]):
             if self.rollout is None:
-                return Drawn(self.agent.decide_again(key, features, within), self.event, None)
+                drawn = loop_agent.draw_many(self.agent, keys, contexts, matrix, withins)
+                return Drawn(drawn, self.event, [None] * len(numbers))
             replicas, generation = self.membership()
             playing = replicas > 0 and generation == self.generation and not self.is_stopped(self.rollout)
-            decision, ticket = self.rollout.draw(self.agent, key, features, within, callers_action, playing=playing)
-            # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
-            self.rollout.keep(number, Ticket(*ticket[1:5]), replicas)
-            return Drawn(decision, self.event, ticket)
-
-    def draw_many(
-        self, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
-    ) -> tuple[Decisions | list[Decision], int] | None:
-        """Draw many actions from one state of the model; `matrix` has the contexts unless they are mappings. None if a rollout is
-        running: each of its decisions depends on those before."""
-        with self._deciding(contexts[0]):
-            if self.rollout is not None:
-                return None
-            return loop_agent.draw_many(self.agent, numbers, contexts, matrix, withins), self.event
+            decisions, tickets = list[Decision](), list[RolloutTicket | None]()
+            # One by one, because each decision changes what the guarantee leaves for the next one.
+            for number, key, context, within, action in zip(
+                numbers, keys, contexts, withins, callers_actions, strict=True
+            ):
+                # The core takes an array without a conversion.
+                features = context if isinstance(context, dict) else np.array(context, np.float64)
+                decision, ticket = self.rollout.draw(self.agent, key, features, within, action, playing=playing)
+                # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
+                self.rollout.keep(number, Ticket(*ticket[1:5]), replicas)
+                decisions.append(decision)
+                tickets.append(ticket)
+            return Drawn(decisions, self.event, tickets)
 
     def distribution(self, context: Any) -> Any:
         """The distribution that decisions are drawn from, without the rollout."""

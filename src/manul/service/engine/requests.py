@@ -140,27 +140,24 @@ def _observed(row: DecisionRow) -> tuple[object, ...]:
 def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Block | None:
     """Draw the decisions of some requests from one state of the model, with consecutive numbers.
 
-    Returns them as a block, unless some have ids of callers, which may be known already, or are not plain numbers.
+    Returns them as a block if they are plain numbers without ids of callers, which may be known already.
     """
     asked = [each for request in requests for each in request.asked]
     contexts = [each for request in requests for each in request.contexts]
     withins = [each for request in requests for each in request.withins]
-    numbers, named = range(first, first + len(asked)), any(each.id is not None for each in asked)
+    numbers, ids = range(first, first + len(asked)), [each.id for each in asked]
+    named = any(each is not None for each in ids)
     keys: Sequence[int] = numbers
     if named:
-        pairs = zip(numbers, asked, strict=True)
-        keys = [number if each.id is None else seed_of(loop.name, each.id) for number, each in pairs]
+        keys = [number if id_ is None else seed_of(loop.name, id_) for number, id_ in zip(numbers, ids, strict=True)]
     matrix, epoch = matrix_of(contexts), loop.epoch
-    drawn = loop.model.draw_many(keys, contexts, matrix, withins)
-    if drawn is None:
-        _draw_by_rollout(loop, requests, numbers, keys, time)
-        return None
-    decisions, model = drawn
+    decisions, model, tickets = loop.model.draw(
+        numbers, keys, contexts, withins, [each.action for each in asked], matrix
+    )
+    drawn = zip(numbers, ids, contexts, withins, split(decisions), tickets, strict=True)
     rows = [
-        DecisionRow(number, each.id, context, within, action, density, time, model, False, floor, by_knob, None, epoch)
-        for number, each, context, within, (action, density, floor, by_knob) in zip(
-            numbers, asked, contexts, withins, split(decisions), strict=True
-        )
+        DecisionRow(number, id_, context, within, action, density, time, model, False, floor, by_knob, ticket, epoch)
+        for number, id_, context, within, (action, density, floor, by_knob), ticket in drawn
     ]
     place = 0
     for request in requests:
@@ -170,21 +167,6 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
         return None
     columns = (numbers, decisions.actions, decisions.densities, contexts if matrix is None else matrix, withins)
     return pack_columns(time, model, *columns, decisions.floors, epoch=epoch)
-
-
-def _draw_by_rollout(
-    loop: Loop, requests: Sequence[Decide], numbers: Sequence[int], keys: Sequence[int], time: float
-) -> None:
-    """Draw one by one, because each decision changes what the guarantee leaves for the next one."""
-    pairs = iter(zip(numbers, keys, strict=True))
-    for request in requests:
-        rows = []
-        for each, context, within in zip(request.asked, request.contexts, request.withins, strict=True):
-            number, key = next(pairs)
-            drawn, model, ticket = loop.model.draw(number, key, context, within, each.action)
-            decided = (drawn.action, drawn.density, time, model, False, drawn.floor, drawn.densities)
-            rows.append(DecisionRow(number, each.id, context, within, *decided, ticket, loop.epoch))
-        request.rows = rows
 
 
 def seed_of(loop: str, given: str) -> int:
