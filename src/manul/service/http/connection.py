@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
+import socket
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Iterable
 from email.utils import formatdate
-from typing import Any
 
 import httptools
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -14,10 +16,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from manul.service.errors import HeadTooLarge, Malformed, Problem, Timeout, Unavailable
 from manul.service.http import answers, fast_path
 from manul.service.http.application import Application
-from manul.service.http.exchange import Exchange, scope_of
+from manul.service.http.asgi_exchange import Exchange, scope_of
 from manul.service.http.fast_path import END, FastExchange, Heads
 from manul.service.http.origins import ALWAYS
 
+log = logging.getLogger("manul.service")
+# Seconds between two looks at all connections, and for requests under way when the service stops.
+TICK_SECONDS, SHUTDOWN_SECONDS = 0.2, 5.0
 # Bytes of a chunked body that are parsed at a time: at least CHUNK_LEAST, because its data may contain many blank lines and
 # each would cost a call; at most CHUNK_MOST, so that other connections get their turn.
 CHUNK_LEAST, CHUNK_MOST = 2**6, 2**12
@@ -37,9 +42,9 @@ class Connection(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, service: Connections) -> None:
-        self._service, self.application = service, service.application
-        self._limits, self._app = service.application.limits, service.accepting
+    def __init__(self, server: Server) -> None:
+        self.server, self.application = server, server.application
+        self._limits, self._app = server.application.limits, server.accepting
         self._events = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         # A request after one that closes the connection is not an error: it is not answered.
@@ -56,20 +61,16 @@ class Connection(asyncio.Protocol):
         self._held = self._body_held = self._is_paused = False
         self._writable: asyncio.Future[None] | None = None
 
-    @property
-    def date(self) -> bytes:
-        return self._service.date
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection; at the limit, close the one that has been idle longest."""
         self.transport = transport
-        self._service.all.add(self)
-        self._service.wait_for(self)
-        if len(self._service.all) > self._limits.connections and not self._service.close_oldest(self):
-            self._app = self._service.refusing
+        self.server.all.add(self)
+        self.server.wait_for(self)
+        if len(self.server.all) > self._limits.connections and not self.server.close_oldest(self):
+            self._app = self.server.refusing
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._service.forget(self)
+        self.server.forget(self)
         self._waiting = b""
         for each in (self._exchange, *self._pipeline):
             if each is not None:
@@ -90,12 +91,12 @@ class Connection(asyncio.Protocol):
                 self.transport.abort()
             return
         begun = self._waiting or self._in_head or self._in_body or self._unanswered
-        if not begun and self._writable is None and self._app is not self._service.refusing:
-            plain = fast_path.read(self._service.heads, data)
+        if not begun and self._writable is None and self._app is not self.server.refusing:
+            plain = fast_path.read(self.server.heads, data)
             if plain is not None:
                 self._exchange = exchange = FastExchange(self, *plain[:2])
                 self._unanswered, self._since = 1, self._events.time()
-                self._service.waiting.pop(self, None)
+                self.server.waiting.pop(self, None)
                 exchange.ask(plain[2])
                 return
         self._waiting = self._waiting[self._parsed :] + data if self._waiting else data
@@ -143,9 +144,9 @@ class Connection(asyncio.Protocol):
     def _close(self, problem: Problem) -> None:
         request_id = self.application.request_id()
         self.application.note("none", problem.status, self._events.time() - self._since, request_id, problem)
-        self.transport.write(answers.encode(answers.refusal(problem), request_id, self.date, close=True))
+        self.transport.write(answers.encode(answers.refusal(problem), request_id, self.server.date, close=True))
         self.transport.write_eof()
-        self._set_reading(held=False, body_held=False)
+        self.set_reading(held=False, body_held=False)
         self._events.call_later(LINGER_SECONDS, self.transport.abort)
 
     def on_message_begin(self) -> None:
@@ -186,7 +187,9 @@ class Connection(asyncio.Protocol):
 
     def _start(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._service.run(exchange.run(self._app))
+        task = self._events.create_task(exchange.run(self._app))
+        self.server.tasks.add(task)
+        task.add_done_callback(self.server.tasks.discard)
 
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
@@ -196,7 +199,7 @@ class Connection(asyncio.Protocol):
         newest = self._newest
         assert isinstance(newest, Exchange)
         if not newest.add_body(body):
-            self._set_reading(body_held=True)
+            self.set_reading(body_held=True)
 
     def on_message_complete(self) -> None:
         if self._refused:
@@ -206,19 +209,19 @@ class Connection(asyncio.Protocol):
         assert isinstance(newest, Exchange)
         newest.end_body()
         if self._unanswered:
-            self._service.waiting.pop(self, None)
+            self.server.waiting.pop(self, None)
 
     def end_response(self, *, keep_alive: bool) -> None:
         """Continue with the next pipelined request after a response."""
         self._unanswered -= 1
         if self._unanswered <= self._in_body:
-            self._service.wait_for(self)
+            self.server.wait_for(self)
             self._since = self._events.time()
         if not keep_alive or self.stopping:
             self.transport.close()
         elif self._pipeline:
             self._start(self._pipeline.popleft())
-        self._set_reading(body_held=False)
+        self.set_reading(body_held=False)
         if self._refused is not None and not self._unanswered and not self.transport.is_closing():
             self._close(self._refused)
         elif self._waiting:
@@ -227,24 +230,21 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._writable = self._writable or self._events.create_future()
         self._since = self._events.time()
-        self._service.wait_for(self)
+        self.server.wait_for(self)
 
     def resume_writing(self) -> None:
         if self._writable is not None:
             self._writable.set_result(None)
             self._writable = None
         if self._unanswered and not self._in_body:
-            self._service.waiting.pop(self, None)
+            self.server.waiting.pop(self, None)
 
     async def drained(self) -> None:
         """Wait until the client has read enough of what was written, or is gone."""
         if self._writable is not None:
             await asyncio.shield(self._writable)
 
-    def read_body(self) -> None:
-        self._set_reading(body_held=False)
-
-    def _set_reading(self, *, held: bool | None = None, body_held: bool | None = None) -> None:
+    def set_reading(self, *, held: bool | None = None, body_held: bool | None = None) -> None:
         self._held = self._held if held is None else held
         self._body_held = self._body_held if body_held is None else body_held
         pause = self._held or self._body_held
@@ -265,10 +265,10 @@ class Connection(asyncio.Protocol):
             self._waiting, self._parsed = (self._waiting, end) if end < len(self._waiting) else (b"", 0)
             if not self._refused:
                 self._feed(piece)
-        if not self._service.has_room(self, len(self._waiting)):
+        if not self.server.has_room(self, len(self._waiting)):
             self.transport.abort()
             return
-        self._set_reading(held=bool(self._waiting))
+        self.set_reading(held=bool(self._waiting))
         if self._waiting and chunks and not self._has_turn:
             self._has_turn = True
             self._events.call_soon(self._take_turn)
@@ -308,32 +308,69 @@ class Connection(asyncio.Protocol):
                 self.refuse(Malformed(f"The request is not valid HTTP/1.1: {error}."))
 
 
-class Connections:
-    """All connections, of a limited number; `waiting` has those that wait for their client, oldest first."""
+class Server:
+    """Serves an application until `should_exit`, over a limited number of connections.
+
+    `waiting` has the connections that wait for their client, oldest first.
+    """
 
     def __init__(self, application: Application) -> None:
         self.application, self.heads = application, Heads(application)
         # One object each, so that connections over the limit can be recognised by it.
         self.accepting: ASGIApp = application
-        self.refusing: ASGIApp = self.overloaded
+        self.refusing: ASGIApp = self._refuse
         self.all: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.waiting: dict[Connection, None] = {}
         self.date = b""
+        self.started = self.should_exit = self._hurries = False
         self._ahead: dict[Connection, int] = {}
         self._total = 0
 
-    def run(self, exchange: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(exchange)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    async def serve(self, sockets: Iterable[socket.socket]) -> None:
+        events = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            events.add_signal_handler(number, self._stop)
+        self._tick(events.time())
+        listeners = []
+        for each in sockets:
+            listeners.append(await events.create_server(lambda: Connection(self), sock=each, backlog=2048))
+            host, port = each.getsockname()[:2]
+            log.info("listening", extra={"host": host, "port": port, "loops": len(self.application.engine.loops)})
+        self.started = True
+        while not self.should_exit:
+            await asyncio.sleep(TICK_SECONDS)
+            self._tick(events.time())
+        for listener in listeners:
+            listener.close()
+        await self._shut_down(events.time() + SHUTDOWN_SECONDS)
 
-    async def overloaded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _tick(self, now: float) -> None:
+        self.date = formatdate(usegmt=True).encode()
+        for connection in list(self.waiting):
+            connection.expire(now)
+
+    def _stop(self) -> None:
+        """Stop, and at the second signal do not wait for responses."""
+        self._hurries, self.should_exit = self.should_exit, True
+
+    async def _shut_down(self, deadline: float) -> None:
+        """Give requests some time to be answered; the rest is told that the service stops."""
+        for each in list(self.all):
+            each.shut_down()
+        while self.all and asyncio.get_running_loop().time() < deadline and not self._hurries:
+            await asyncio.sleep(TICK_SECONDS / 4)
+        for task in list(self.tasks):
+            task.cancel()
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request over the limit of connections: 503, except for health checks and metrics."""
         if scope["path"] in REACHABLE:
             await self.application(scope, receive, send)
-        else:
-            await self.application.refuse(scope, send, Unavailable(self._full()))
+            return
+        most = self.application.limits.connections
+        full = f"All {most} connections are in use. Try again later, or raise --max-connections."
+        await self.application.refuse(scope, send, Unavailable(full))
 
     def wait_for(self, connection: Connection) -> None:
         self.waiting.pop(connection, None)
@@ -360,13 +397,3 @@ class Connections:
         self.all.discard(connection)
         self.waiting.pop(connection, None)
         self._total -= self._ahead.pop(connection, 0)
-
-    def tick(self, now: float) -> None:
-        """Look at all connections that wait, every fraction of a second."""
-        self.date = formatdate(usegmt=True).encode()
-        for connection in list(self.waiting):
-            connection.expire(now)
-
-    def _full(self) -> str:
-        most = self.application.limits.connections
-        return f"All {most} connections are in use. Try again later, or raise --max-connections."

@@ -138,6 +138,6 @@ class FastExchange:
         connection.application.note(*told, self._request_id, error, loop=self._head.loop, headers=self._head.headers)
         if not self._gone and not connection.transport.is_closing():
             connection.transport.write(
-                answers.encode(response, self._request_id, connection.date, close=connection.stopping)
+                answers.encode(response, self._request_id, connection.server.date, close=connection.stopping)
             )
             connection.end_response(keep_alive=True)

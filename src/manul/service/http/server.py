@@ -11,7 +11,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from manul.service.configuration import Configuration
 from manul.service.engine.engine import Engine
 from manul.service.errors import Problem
 from manul.service.http.application import Application
-from manul.service.http.connection import Connection, Connections
+from manul.service.http.connection import Server
 from manul.service.http.origins import Origins
 from manul.service.http.tokens import Tokens, read
 from manul.service.http.traces import open_traces
@@ -32,8 +32,6 @@ from manul.service.store import StoreFailure
 from manul.service.store.store_registry import open_store
 
 log = logging.getLogger("manul.service")
-# Seconds between two looks at all connections, and for requests under way when the service stops.
-TICK_SECONDS, SHUTDOWN_SECONDS = 0.2, 5.0
 OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
 
 
@@ -152,44 +150,3 @@ async def _archive(engine: Engine, configuration: Configuration) -> None:
                     extra={"loop": loop.name, "why": str(error)},
                 )
         await asyncio.sleep(3600)
-
-
-class Server:
-    """Serves an application until `should_exit`, and closes connections that take too long."""
-
-    def __init__(self, application: Application) -> None:
-        self._engine, self._connections = application.engine, Connections(application)
-        self.started = self.should_exit = self._hurries = False
-
-    async def serve(self, sockets: Iterable[socket.socket]) -> None:
-        events = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            events.add_signal_handler(number, self._stop)
-        self._connections.tick(events.time())
-        listeners = []
-        for each in sockets:
-            listeners.append(await events.create_server(lambda: Connection(self._connections), sock=each, backlog=2048))
-            host, port = each.getsockname()[:2]
-            log.info("listening", extra={"host": host, "port": port, "loops": len(self._engine.loops)})
-        self.started = True
-        while not self.should_exit:
-            await asyncio.sleep(TICK_SECONDS)
-            self._connections.tick(events.time())
-        for listener in listeners:
-            listener.close()
-        await self._shut_down()
-
-    def _stop(self) -> None:
-        """Stop, and at the second signal do not wait for responses."""
-        self._hurries, self.should_exit = self.should_exit, True
-
-    async def _shut_down(self) -> None:
-        """Give requests some time to be answered; the rest is told that the service stops."""
-        events, connections = asyncio.get_running_loop(), self._connections
-        deadline = events.time() + SHUTDOWN_SECONDS
-        for each in list(connections.all):
-            each.shut_down()
-        while connections.all and events.time() < deadline and not self._hurries:
-            await asyncio.sleep(TICK_SECONDS / 4)
-        for task in list(connections.tasks):
-            task.cancel()

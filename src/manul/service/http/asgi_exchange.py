@@ -77,7 +77,7 @@ class Exchange:
             self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._expects_continue = False
         if not self._gone and not self.complete:
-            self._connection.read_body()
+            self._connection.set_reading(body_held=False)
             await self._changed.wait()
             self._changed.clear()
         if self._gone or self.complete:
@@ -113,4 +113,4 @@ class Exchange:
         lines = b"".join([b"%b: %b\r\n" % header for header in headers])
         if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
             raise ValueError("a header of the response has a line break")
-        return b"%bdate: %b\r\n%b\r\n" % (STATUS_LINES[status], self._connection.date, lines)
+        return b"%bdate: %b\r\n%b\r\n" % (STATUS_LINES[status], self._connection.server.date, lines)
