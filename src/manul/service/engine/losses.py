@@ -55,8 +55,6 @@ def classify(
     >>> classify([], 0.25, None, late, matured=False), classify([], 0.25, None, late, matured=True)
     (('waiting', 'part'), ('late', 'late'))
     """
-    if outcome.wait is None and not before:
-        return "recorded", "loss"
     combine = "first" if outcome.wait is None else outcome.wait.combine
     counted = _counted(before, key, combine)
     if counted is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from manul.service import wire
@@ -32,18 +32,19 @@ class WriteEvents(Operation):
         self._loop, self._learn = loop, learn
         self._facts: list[Fact] = []
 
-    def _add(self, transaction: Transaction, events: Sequence[Event], of: Sequence[DecisionRow | None]) -> None:
+    def _add(self, transaction: Transaction, facts: Sequence[Fact]) -> None:
         """Add events of decisions. An operation may be applied again, so these replace those of an earlier attempt."""
-        stored = transaction.add_events(self._loop.number, events) if events else []
-        self._facts = list(zip(stored, of, strict=True))
-
-    def _add_voids(self, transaction: Transaction, numbers: Sequence[int], time: float) -> None:
-        """Add events that say that the rollout need not wait for the losses of some numbers."""
-        self._add(transaction, [Event(0, number, "void", 0.0, time) for number in numbers], [None] * len(numbers))
+        stored = transaction.add_events(self._loop.number, [event for event, _ in facts]) if facts else []
+        self._facts = [(event, decision) for event, (_, decision) in zip(stored, facts, strict=True)]
 
     def on_commit(self) -> None:
         if self._facts:
             self._learn(self._loop, self._facts)
+
+
+def voids(numbers: Iterable[int], time: float) -> list[Fact]:
+    """Events that say that the rollout need not wait for the losses of some numbers."""
+    return [(Event(0, number, "void", 0.0, time), None) for number in numbers]
 
 
 class WriteGroup(WriteEvents):
@@ -79,7 +80,7 @@ class WriteGroup(WriteEvents):
     def apply(self, transaction: Transaction) -> None:
         """Find out what is new, then write it."""
         loop, fresh = self._loop.number, self._find_new(transaction)
-        events, of = self._find_outcomes(transaction, fresh)
+        facts = self._find_outcomes(transaction, fresh)
         claimed = {each.id: each.number for each in fresh if each.id is not None}
         if claimed and transaction.claim(loop, claimed):
             raise Collision("another replica has just used one of the ids")
@@ -92,10 +93,9 @@ class WriteGroup(WriteEvents):
             # Numbers of repeated requests and of observations here, and of earlier requests that failed.
             self._voids += self._loop.numbers.take_void()
             used = {each.number for each in fresh if each.ticket is not None}
-            voids = [*self._voids, *(each.number for each in self._rows if each.number not in used)]
-            events += [Event(0, number, "void", 0.0, self._time) for number in voids]
-            of += [None] * len(voids)
-        self._add(transaction, events, of)
+            unused = (each.number for each in self._rows if each.number not in used)
+            facts += voids([*self._voids, *unused], self._time)
+        self._add(transaction, facts)
 
     def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
         """The decisions and observations to store; those whose id exists are answered from the store."""
@@ -125,35 +125,48 @@ class WriteGroup(WriteEvents):
             fresh += new
         return fresh
 
-    def _find_outcomes(
-        self, transaction: Transaction, fresh: Sequence[DecisionRow]
-    ) -> tuple[list[Event], list[DecisionRow | None]]:
-        """The events of the reported losses, and the decisions that they are of."""
+    def _find_outcomes(self, transaction: Transaction, fresh: Sequence[DecisionRow]) -> list[Fact]:
+        """The events of the reported losses, with their decisions."""
         reporting = [each for each in self._requests if each.losses and not isinstance(each.answer, Problem)]
         if not reporting:
-            return [], []
+            return []
         made = [row for each in self._requests if not isinstance(each.answer, Problem) for row in each.answer]
-        decisions = {row.public_id: row for row in made}
+        decisions, new = {row.public_id: row for row in made}, {row.number for row in fresh}
         self._read_decisions(transaction, decisions)
-        new = {row.number for row in fresh}
         numbers = [row.number for row in decisions.values() if row.number not in new]
         before = transaction.events_of(self._loop.number, numbers)
-        events: list[Event] = []
-        of: list[DecisionRow | None] = []
+        facts: list[Fact] = []
         for each in reporting:
-            count = len(events)
+            said, count = list[wire.Loss](), len(facts)
             try:
-                said = [
-                    self._add_outcome(each, place, loss, decisions.get(loss.id), before, events, of)
-                    for place, loss in enumerate(each.losses)
-                ]
+                for place, loss in enumerate(each.losses):
+                    decision, where = decisions.get(loss.id), "" if each.alone else f"losses[{place}]."
+                    if decision is None:
+                        raise self._unknown(loss.id, f"{where}id")
+                    known = before.setdefault(decision.number, [])
+                    status, event = self._outcome(loss, decision, known, where)
+                    if event is not None:
+                        known.append(event)
+                        facts.append((event, decision))
+                    said.append(wire.Loss(id=loss.id, status=status))
                 each.answer = each.answer or said
             except Problem as problem:
                 each.answer = problem
-                for event in events[count:]:
+                for event, _ in facts[count:]:
                     before[event.decision].remove(event)
-                del events[count:], of[count:]
-        return events, of
+                del facts[count:]
+        return facts
+
+    def _outcome(
+        self, loss: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
+    ) -> tuple[loss_events.LossStatus, Event | None]:
+        outcome, time = self._loop.settings.outcome, self._time
+        if outcome.wait is None and not known:
+            return "recorded", Event(0, decision.number, "loss", loss.loss, time, loss.key)
+        matured = outcome.wait is not None and outcome.wait.is_over(decision.time, time)
+        told = (known, loss.loss, loss.key, outcome)
+        status, kind = loss_events.classify(*told, matured=matured, field=where + outcome.keyword)
+        return status, None if kind is None else Event(0, decision.number, kind, loss.loss, time, loss.key)
 
     def _read_decisions(self, transaction: Transaction, decisions: dict[str, DecisionRow]) -> None:
         """Read the decisions of the losses that are not among those of this group."""
@@ -166,29 +179,6 @@ class WriteGroup(WriteEvents):
             if row is not None:
                 # A number is used again after a reset or a restore, an epoch is not.
                 decisions[row.public_id] = row
-
-    def _add_outcome(
-        self,
-        request: Request,
-        place: int,
-        loss: loss_events.ReportedLoss,
-        decision: DecisionRow | None,
-        before: dict[int, list[Event]],
-        events: list[Event],
-        of: list[DecisionRow | None],
-    ) -> wire.Loss:
-        where, outcome = "" if request.alone else f"losses[{place}].", self._loop.settings.outcome
-        if decision is None:
-            raise self._unknown(loss.id, f"{where}id")
-        known = before.setdefault(decision.number, [])
-        matured = outcome.wait is not None and outcome.wait.is_over(decision.time, self._time)
-        told = (known, loss.loss, loss.key, outcome)
-        status, kind = loss_events.classify(*told, matured=matured, field=where + outcome.keyword)
-        if kind is not None:
-            events.append(Event(0, decision.number, kind, loss.loss, self._time, loss.key))
-            known.append(events[-1])
-            of.append(decision)
-        return wire.Loss(id=loss.id, status=status)
 
     def _unknown(self, given: str, field: str) -> Unknown:
         message = f"loop {self._loop.name!r} has no decision {given!r}."
@@ -229,7 +219,7 @@ class WriteVoids(WriteEvents):
 
     def apply(self, transaction: Transaction) -> None:
         self._voids += self._loop.numbers.take_void()
-        self._add_voids(transaction, [] if self._loop.model.rollout is None else self._voids, self._time)
+        self._add(transaction, voids([] if self._loop.model.rollout is None else self._voids, self._time))
 
     def answer(self, error: Exception | None) -> None:
         """Keep them for later if they could not be stored."""
@@ -247,7 +237,7 @@ class VoidLost(WriteEvents):
     def apply(self, transaction: Transaction) -> None:
         found = transaction.decisions(self._loop.number, self._numbers)
         lost = [number for number, decision in zip(self._numbers, found, strict=True) if decision is None]
-        self._add_voids(transaction, [] if self._loop.model.rollout is None else lost, self._time)
+        self._add(transaction, voids([] if self._loop.model.rollout is None else lost, self._time))
 
 
 class LeaveOut(WriteEvents):
@@ -268,8 +258,7 @@ class LeaveOut(WriteEvents):
         for number, events in transaction.events_of(self._loop.number, list(made)).items():
             if any(event.kind in SETTLED for event in events):
                 del made[number]
-        overdue = [Event(0, number, "overdue", 0.0, self._time) for number in made]
-        self._add(transaction, overdue, list(made.values()))
+        self._add(transaction, [(Event(0, number, "overdue", 0.0, self._time), made[number]) for number in made])
 
 
 class EndWaits(WriteEvents):
@@ -286,13 +275,12 @@ class EndWaits(WriteEvents):
         decisions = transaction.take_expired(self._loop.number, self._time - outcome.wait.seconds, self._limit)
         self._full = len(decisions) >= self._limit
         before = transaction.events_of(self._loop.number, [each.number for each in decisions])
-        events, of = [], []
+        facts: list[Fact] = []
         for each in decisions:
             settled = loss_events.settle(before.get(each.number, []), outcome, each.time, self._time)
             if settled is not None:
-                events.append(Event(0, each.number, *settled, self._time))
-                of.append(each)
-        self._add(transaction, events, of)
+                facts.append((Event(0, each.number, *settled, self._time), each))
+        self._add(transaction, facts)
 
     def answer(self, error: Exception | None) -> None:
         if error is None and self._full:

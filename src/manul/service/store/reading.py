@@ -26,7 +26,8 @@ class _Cached:
     """A block, and the events of its decisions if all of them are known: those that came since this process wrote the block."""
 
     def __init__(self, block: Block, *, written: bool) -> None:
-        self.block, self.events = block, dict[int, list[Event]]() if written else None
+        self.block, self.first, self.last = block, block.first, block.last
+        self.events = dict[int, list[Event]]() if written else None
         self.size = block.size + (EVENT_BYTES * block.count if written else 0)
 
 
@@ -75,7 +76,8 @@ class Recent:
             if cached is None:
                 self.add(loop, block)
             end = place + 1
-            while end < len(numbers) and block.first <= numbers[end] <= block.last:
+            first, last = block.first, block.last
+            while end < len(numbers) and first <= numbers[end] <= last:
                 end += 1
             decisions += block.select(numbers[place:end])
         return decisions
@@ -83,8 +85,9 @@ class Recent:
     def note(self, loop: int, events: Iterable[Event]) -> None:
         """Note events that are durable."""
         with self._lock:
+            cached = None
             for event in events:
-                cached = self._find(loop, event.decision)
+                cached = self._find(loop, event.decision, cached)
                 if cached is not None and cached.events is not None:
                     cached.events.setdefault(event.decision, []).append(event)
 
@@ -92,19 +95,23 @@ class Recent:
         """The events of decisions, and the numbers of those whose events are not known here."""
         events, unknown = dict[int, list[Event]](), list[int]()
         with self._lock:
+            cached = None
             for number in numbers:
-                cached = self._find(loop, number)
+                cached = self._find(loop, number, cached)
                 if cached is None or cached.events is None:
                     unknown.append(number)
                 elif number in cached.events:
                     events[number] = list(cached.events[number])
         return events, unknown
 
-    def _find(self, loop: int, number: int) -> _Cached | None:
+    def _find(self, loop: int, number: int, near: _Cached | None = None) -> _Cached | None:
+        """The block with a number; mostly it is the one that was found before."""
+        if near is not None and near.first <= number <= near.last:
+            return near
         firsts = self._firsts.get(loop, [])
         place = bisect_right(firsts, number) - 1
         cached = self._blocks[loop, firsts[place]] if place >= 0 else None
-        return cached if cached is not None and number <= cached.block.last else None
+        return cached if cached is not None and number <= cached.last else None
 
     def _forget(self, key: tuple[int, int]) -> None:
         loop, first = key
