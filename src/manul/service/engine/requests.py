@@ -22,7 +22,7 @@ from manul.utils.validation import Floats
 
 
 class Request:
-    """A request: `respond` is called once with `answer`, which is a list or an exception.
+    """A request of `size` elements; `respond` is called once with its `answer`, a list or an exception.
 
     `count` is how many decision numbers it needs; its decisions are in `rows`, and its losses in `losses`. Of a request that is
     `alone`, and no batch, errors name fields without a place.
@@ -30,21 +30,13 @@ class Request:
 
     respond: Callable[[Any], None]
     answer: Any = None
-    alone = True
-    count = 0
+    began = 0.0
+    alone, size, count = True, 1, 0
     rows: Sequence[DecisionRow] = ()
     losses: Sequence[ReportedLoss] = ()
 
-    @property
-    def size(self) -> int:
-        return self.count or len(self.losses)
-
     def check(self, loop: Loop, limits: Limits) -> None:
         """Refuse what the loop cannot do; called before numbers are reserved."""
-        raise NotImplementedError
-
-    def is_repeat(self, place: int, row: DecisionRow, before: DecisionRow) -> bool:
-        """Whether a row that was stored under the same id answers the same question."""
         raise NotImplementedError
 
 
@@ -52,7 +44,8 @@ class Decide(Request):
     """A request for one decision, or for a batch."""
 
     def __init__(self, asked: Sequence[wire.NewDecision], *, alone: bool = False) -> None:
-        self.asked, self.alone, self.count = asked, alone, len(asked)
+        self.asked, self.alone = asked, alone
+        self.size = self.count = len(asked)
 
     def check(self, loop: Loop, limits: Limits) -> None:
         if loop.apprentice and loop.model.rollout is None:
@@ -70,17 +63,12 @@ class Decide(Request):
             raise Invalid("contexts of one batch must have the same number of values.", "context")
         self.withins = [None if each.within is None else loop.space.check_within(each.within) for each in self.asked]
 
-    def is_repeat(self, place: int, row: DecisionRow, before: DecisionRow) -> bool:
-        asked = None if before.ticket is None else before.ticket.asked
-        same = (row.context, row.within, row.observed) == (before.context, before.within, before.observed)
-        return same and asked in (None, self.asked[place].action)
-
 
 class Report(Request):
     """A report of one loss, or of a batch."""
 
     def __init__(self, reported: Sequence[wire.LossOf], *, alone: bool = False) -> None:
-        self._reported, self.alone = reported, alone
+        self._reported, self.alone, self.size = reported, alone, len(reported)
 
     def check(self, loop: Loop, limits: Limits) -> None:  # noqa: ARG002
         outcome = loop.settings.outcome
@@ -88,10 +76,6 @@ class Report(Request):
             ReportedLoss(each.id, stated_loss(outcome, each, "" if self.alone else f"losses[{place}]."), each.key)
             for place, each in enumerate(self._reported)
         ]
-
-    @property
-    def size(self) -> int:
-        return len(self._reported)
 
 
 class Observe(Request):
@@ -128,13 +112,6 @@ class Observe(Request):
         self.rows = [row]
         if self._loss is not None:
             self.losses = [ReportedLoss(row.public_id, self._loss, given.id)]
-
-    def is_repeat(self, place: int, row: DecisionRow, before: DecisionRow) -> bool:  # noqa: ARG002
-        return _observed(row) == _observed(before)
-
-
-def _observed(row: DecisionRow) -> tuple[object, ...]:
-    return row.context, row.within, row.observed, row.action, row.density, row.densities, row.floor
 
 
 def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Block | None:

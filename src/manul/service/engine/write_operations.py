@@ -114,7 +114,7 @@ class WriteGroup(WriteEvents):
             request.answer = answers = []
             for place, row in enumerate(request.rows):
                 before = first.setdefault(row.id, row) if row.id is not None else row
-                if before is not row and not request.is_repeat(place, row, before):
+                if before is not row and not _is_repeat(row, before):
                     request.answer = _conflict(request, place, row)
                     first = {id_: each for id_, each in first.items() if each not in new}
                     new = []
@@ -202,6 +202,17 @@ def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
     """Decisions share a block if their numbers are consecutive: a number is looked up in the last block that starts before it."""
     index, decision = indexed
     return decision.number - index, decision.model, decision.observed, decision.epoch
+
+
+def _is_repeat(row: DecisionRow, before: DecisionRow) -> bool:
+    """Whether a decision of the same id was asked for alike, also with the same action of the caller if rollouts used it."""
+    asked = [each.ticket.asked for each in (row, before) if each.ticket is not None and each.ticket.asked is not None]
+    return _question(row) == _question(before) and asked[:1] == asked[-1:]
+
+
+def _question(row: DecisionRow) -> tuple[object, ...]:
+    asked = (row.context, row.within, row.observed)
+    return (*asked, row.action, row.density, row.densities, row.floor) if row.observed else asked
 
 
 def _conflict(request: Request, place: int, row: DecisionRow) -> Conflict:

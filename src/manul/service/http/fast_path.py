@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httptools
@@ -62,7 +63,8 @@ class Heads:
 
     def _parse(self, line: re.Match[bytes], lines: bytes) -> Head | None:
         collected: list[tuple[bytes, bytes]] = []
-        parser = httptools.HttpRequestParser(_Collector(collected))
+        collector = SimpleNamespace(on_header=lambda *header: collected.append(header))
+        parser = httptools.HttpRequestParser(collector)
         try:
             parser.feed_data(b"POST / HTTP/1.1\r\n" + lines)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -77,14 +79,6 @@ class Heads:
         access = self._application.authorise(line[1].decode(), headers, right, loop)
         most = min(FREE_BYTES, self._application.limits.body)
         return None if access is None or int(length) > most else Head(loop, headers, int(length), access)
-
-
-class _Collector:
-    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
-        self._headers = headers
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
 
 
 def read(heads: Heads, data: bytes) -> tuple[Head, str | None, bytes] | None:
