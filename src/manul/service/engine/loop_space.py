@@ -100,9 +100,11 @@ class LoopSpace(ActionSpace[Any]):
 
     def decisions(self, stored: Sequence[DecisionRow]) -> Decisions:
         """Stored decisions as columns."""
-        actions = self.unwrap(self.columns_of([each.action for each in stored]))
-        densities = np.array([self._density(each) for each in stored])
-        if not self.is_number or not any(each.within for each in stored):
+        given, densities = [each.action for each in stored], np.array([self._density(each) for each in stored])
+        if not self.is_number:
+            return Decisions(self.unwrap(self.columns_of(given)), densities)
+        actions = self.knobs[0][1].as_column(given, "action")
+        if not any(each.within for each in stored):
             return Decisions(actions, densities)
         lows, highs = np.array([each.within or self.ends for each in stored], np.float64).T
         return Decisions(actions, densities, lows, highs)

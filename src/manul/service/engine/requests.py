@@ -131,10 +131,10 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
     decisions, model, tickets = loop.model.draw(
         numbers, keys, contexts, withins, [each.action for each in asked], matrix
     )
-    drawn = zip(numbers, ids, contexts, withins, split(decisions), tickets, strict=True)
+    drawn = zip(numbers, ids, contexts, withins, *split(decisions), tickets, strict=True)
     rows = [
         DecisionRow(number, id_, context, within, action, density, time, model, False, floor, by_knob, ticket, epoch)
-        for number, id_, context, within, (action, density, floor, by_knob), ticket in drawn
+        for number, id_, context, within, action, density, floor, by_knob, ticket in drawn
     ]
     place = 0
     for request in requests:

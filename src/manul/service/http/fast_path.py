@@ -120,18 +120,21 @@ class FastExchange:
         self._gone = True
 
     def _answer(self, answer: Any) -> None:
-        error = answer if isinstance(answer, Exception) else None
+        connection, application, error = self._connection, self._connection.application, None
         try:
-            response = (
-                Answer(200, encode_answer(answer)) if error is None else answers.refusal(answers.problem_of(error))
-            )
+            if isinstance(answer, Exception):
+                raise answer
+            response = Answer(200, encode_answer(answer))
         except Exception as caught:
             error, response = caught, answers.refusal(answers.problem_of(caught))
-        connection, self.complete = self._connection, True
-        told = ("decide" if self._id is None else "report_loss", response.status, time.perf_counter() - self._began)
-        connection.application.note(*told, self._request_id, error, loop=self._head.loop, headers=self._head.headers)
+        self.complete, seconds = True, time.perf_counter() - self._began
+        route = "decide" if self._id is None else "report_loss"
+        application.note(
+            route, response.status, seconds, self._request_id, error, loop=self._head.loop, headers=self._head.headers
+        )
         if not self._gone and not connection.transport.is_closing():
+            server = connection.server
             connection.transport.write(
-                answers.encode(response, self._request_id, connection.server.date, close=connection.stopping)
+                answers.encode(response, self._request_id, server.date, close=connection.stopping)
             )
             connection.end_response(keep_alive=True)
