@@ -115,14 +115,7 @@ def draw_many(
         narrowed = [within or agent.actions for within in withins] if any(withins) else None
         drawn: Decisions = agent.decide_many_again(np.array(numbers, np.uint64), matrix, narrowed)
         return drawn
-    alone: list[Any] = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
-    if not agent.space.is_number:
-        return alone
-    columns = zip(
-        *((each.action, each.density, np.nan if each.floor is None else each.floor) for each in alone), strict=True
-    )
-    actions, densities, floors = (np.array(column, np.float64) for column in columns)
-    return Decisions(actions, densities, floors=floors)
+    return [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
 
 
 def split(decisions: Decisions | list[Decision]) -> tuple[Sequence[Any], ...]:

@@ -140,10 +140,10 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
     for request in requests:
         request.rows = rows[place : place + request.count]
         place += request.count
-    if named or not isinstance(decisions, Decisions):
+    if named or matrix is None or not isinstance(decisions, Decisions):
         return None
-    columns = (numbers, decisions.actions, decisions.densities, contexts if matrix is None else matrix, withins)
-    return pack_columns(time, model, *columns, decisions.floors, epoch=epoch)
+    columns = (numbers, decisions.actions, decisions.densities, matrix, withins, decisions.floors)
+    return pack_columns(time, model, *columns, epoch)
 
 
 def seed_of(loop: str, given: str) -> int:

@@ -41,6 +41,7 @@ class Connection(asyncio.Protocol):
     """
 
     transport: asyncio.Transport
+    _newest: Exchange  # the one whose request is parsed
 
     def __init__(self, server: Server) -> None:
         self.server, self.application = server, server.application
@@ -76,6 +77,7 @@ class Connection(asyncio.Protocol):
             if each is not None:
                 each.disconnect()
         self.resume_writing()
+        del self._parser  # which refers to this connection
 
     def shut_down(self) -> None:
         """Close the connection after the response, if it owes one."""
@@ -120,12 +122,6 @@ class Connection(asyncio.Protocol):
     def _more_time(self) -> float:
         """Extra seconds for a large body that arrives fast enough and is still needed."""
         return 0.0 if self._newest.complete else self._body / SLOWEST
-
-    @property
-    def _newest(self) -> Exchange | FastExchange:
-        newest = self._pipeline[-1] if self._pipeline else self._exchange
-        assert newest is not None
-        return newest
 
     def refuse(self, problem: Problem) -> None:
         """Respond with an error after all earlier responses, and close the connection."""
@@ -172,7 +168,7 @@ class Connection(asyncio.Protocol):
         known, version = dict(self._headers), self._parser.get_http_version()
         self._announced = None if b"transfer-encoding" in known else int(known.get(b"content-length", 0))
         self._body = self._framing = 0
-        exchange = Exchange(
+        self._newest = exchange = Exchange(
             self,
             scope_of(self._parser.get_method().decode("ascii"), version, self._url, self._headers),
             keep_alive=version != "1.0" and self._parser.should_keep_alive(),
@@ -194,20 +190,14 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
         self._framing -= len(body)
-        if self._refused:
-            return
-        newest = self._newest
-        assert isinstance(newest, Exchange)
-        if not newest.add_body(body):
+        if not self._refused and not self._newest.add_body(body):
             self.set_reading(body_held=True)
 
     def on_message_complete(self) -> None:
         if self._refused:
             return
         self._in_body, self._since = False, self._events.time()
-        newest = self._newest
-        assert isinstance(newest, Exchange)
-        newest.end_body()
+        self._newest.end_body()
         if self._unanswered:
             self.server.waiting.pop(self, None)
 
