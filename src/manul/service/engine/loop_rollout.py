@@ -109,7 +109,7 @@ class LoopRollout:
 
         drawn = baseline.draw(self.seed, key, share, decide=lambda: learner, look_up=look_up)
         ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share)
-        return drawn._replace(within=within), RolloutTicket(self.event, *ticket, action)
+        return drawn._replace(within=within), RolloutTicket(self.event, *ticket)
 
     @property
     def stated_baseline(self) -> Any:
@@ -177,7 +177,7 @@ class LoopRollout:
         """The ticket of a decision of this rollout; None if another rollout made it, or none."""
         if decision.ticket is None or decision.ticket.rollout != self.event:
             return None
-        return Ticket(*decision.ticket[1:5])
+        return Ticket(*decision.ticket[1:])
 
     @property
     def not_before(self) -> float:

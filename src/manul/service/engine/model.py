@@ -147,7 +147,7 @@ class Model:
                 features = context if isinstance(context, dict) else np.array(context, np.float64)
                 decision, ticket = self.rollout.draw(self.agent, key, features, within, action, playing=playing)
                 # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
-                self.rollout.keep(number, Ticket(*ticket[1:5]), replicas)
+                self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
                 decisions.append(decision)
                 tickets.append(ticket)
             return Drawn(decisions, self.event, tickets)

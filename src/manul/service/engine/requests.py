@@ -122,20 +122,24 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
     asked = [each for request in requests for each in request.asked]
     contexts = [each for request in requests for each in request.contexts]
     withins = [each for request in requests for each in request.withins]
-    numbers, ids = range(first, first + len(asked)), [each.id for each in asked]
+    numbers, ids, actions = (
+        range(first, first + len(asked)),
+        [each.id for each in asked],
+        [each.action for each in asked],
+    )
     named = any(each is not None for each in ids)
     keys: Sequence[int] = numbers
     if named:
         keys = [number if id_ is None else seed_of(loop.name, id_) for number, id_ in zip(numbers, ids, strict=True)]
     matrix, epoch = matrix_of(contexts), loop.epoch
-    decisions, model, tickets = loop.model.draw(
-        numbers, keys, contexts, withins, [each.action for each in asked], matrix
-    )
+    decisions, model, tickets = loop.model.draw(numbers, keys, contexts, withins, actions, matrix)
     drawn = zip(numbers, ids, contexts, withins, *split(decisions), tickets, strict=True)
     rows = [
         DecisionRow(number, id_, context, within, action, density, time, model, False, floor, by_knob, ticket, epoch)
         for number, id_, context, within, action, density, floor, by_knob, ticket in drawn
     ]
+    if named and tickets[0] is not None:
+        rows = [each if each.id is None else each._replace(asked=own) for each, own in zip(rows, actions, strict=True)]
     place = 0
     for request in requests:
         request.rows = rows[place : place + request.count]

@@ -206,8 +206,8 @@ def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
 
 def _is_repeat(row: DecisionRow, before: DecisionRow) -> bool:
     """Whether a decision of the same id was asked for alike, also with the same action of the caller if rollouts used it."""
-    asked = [each.ticket.asked for each in (row, before) if each.ticket is not None and each.ticket.asked is not None]
-    return _question(row) == _question(before) and asked[:1] == asked[-1:]
+    alike = None in (row.asked, before.asked) or row.asked == before.asked
+    return alike and _question(row) == _question(before)
 
 
 def _question(row: DecisionRow) -> tuple[object, ...]:

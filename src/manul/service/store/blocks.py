@@ -29,14 +29,13 @@ def new_epoch() -> str:
 
 class RolloutTicket(NamedTuple):
     """What a rollout, named by the event that started it, needs to know of a decision: whether the learner made it, the
-    learner's share, the step and the period. `asked` is the caller's action, if it is the baseline."""
+    learner's share, the step and the period."""
 
     rollout: int
     learner: bool
     share: float
     level: int
     period: int
-    asked: Any = None
 
 
 class DecisionRow(NamedTuple):
@@ -44,7 +43,8 @@ class DecisionRow(NamedTuple):
 
     `floor` is the smallest density of any action of the range; None if it is unknown, as in data of earlier versions. Of
     several knobs, `action`, `within` and `densities` are mappings. `ticket` is None if no rollout was running. `epoch` is part
-    of the id that the service gives; None in data of earlier versions.
+    of the id that the service gives; None in data of earlier versions. `asked` is the action that the caller of a rollout would
+    have chosen, if the decision has an id.
     """
 
     number: int
@@ -60,6 +60,7 @@ class DecisionRow(NamedTuple):
     densities: dict[str, float] | None = None
     ticket: RolloutTicket | None = None
     epoch: str | None = None
+    asked: Action | None = None
 
     @property
     def public_id(self) -> str:
@@ -106,6 +107,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     floors: bytes | None = None
     tickets: list[RolloutTicket | None] | None = None
     epoch: str | None = None
+    asked: list[Any] | None = None
 
     @property
     def first(self) -> int:
@@ -143,14 +145,14 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         nothing: list[Any] = [None] * len(at)
         numbers = np.frombuffer(self.numbers, "<u8")[places].tolist()
         densities, floors = (_known(column, places, nothing) for column in (self.densities, self.floors))
-        ids = nothing if self.ids is None else [self.ids[place] for place in at]
-        tickets = nothing if self.tickets is None else [self.tickets[place] for place in at]
+        lists = (self.ids, self.tickets, self.asked)
+        ids, tickets, asked = (nothing if each is None else [each[place] for place in at] for each in lists)
         time, model, observed, epoch = self.time, self.model, self.observed, self.epoch
         return [
             DecisionRow(
-                number, id_, context, within, action, density, time, model, observed, floor, by_knob, ticket, epoch
+                number, id_, context, within, action, density, time, model, observed, floor, by_knob, ticket, epoch, own
             )
-            for number, id_, context, (action, within, by_knob), density, floor, ticket in zip(
+            for number, id_, context, (action, within, by_knob), density, floor, ticket, own in zip(
                 numbers,
                 ids,
                 self._contexts(places, at),
@@ -158,6 +160,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
                 densities,
                 floors,
                 tickets,
+                asked,
                 strict=True,
             )
         ]
@@ -215,9 +218,10 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         floors if any(each.floor is not None for each in decisions) else None,
         head.epoch,
     )
-    ids = [each.id for each in decisions] if any(each.id is not None for each in decisions) else None
-    tickets = [each.ticket for each in decisions] if any(each.ticket is not None for each in decisions) else None
-    return msgspec.structs.replace(block, ids=ids, observed=head.observed, tickets=tickets)
+    lists = {"ids": [each.id for each in decisions], "tickets": [each.ticket for each in decisions]}
+    lists["asked"] = [each.asked for each in decisions]
+    kept = {name: values for name, values in lists.items() if any(each is not None for each in values)}
+    return msgspec.structs.replace(block, observed=head.observed, **kept)
 
 
 def pack_columns(
@@ -322,6 +326,5 @@ def _is_whole(block: Block) -> bool:
         and (len(contexts) % (8 * block.count) == 0 if isinstance(contexts, bytes) else len(contexts) == block.count)
         and (block.floors is None or len(block.floors) == 8 * block.count)
         and (block.ends is None or len(block.ends) == 16 * block.count)
-        and (block.ids is None or len(block.ids) == block.count)
-        and (block.tickets is None or len(block.tickets) == block.count)
+        and all(each is None or len(each) == block.count for each in (block.ids, block.tickets, block.asked))
     )
