@@ -147,22 +147,14 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         densities, floors = (_known(column, places, nothing) for column in (self.densities, self.floors))
         lists = (self.ids, self.tickets, self.asked)
         ids, tickets, asked = (nothing if each is None else [each[place] for place in at] for each in lists)
+        contexts, knobs = self._contexts(places, at), self._knobs(places, at)
         time, model, observed, epoch = self.time, self.model, self.observed, self.epoch
+        columns = zip(numbers, ids, contexts, knobs, densities, floors, tickets, asked, strict=True)
         return [
             DecisionRow(
                 number, id_, context, within, action, density, time, model, observed, floor, by_knob, ticket, epoch, own
             )
-            for number, id_, context, (action, within, by_knob), density, floor, ticket, own in zip(
-                numbers,
-                ids,
-                self._contexts(places, at),
-                self._knobs(places, at),
-                densities,
-                floors,
-                tickets,
-                asked,
-                strict=True,
-            )
+            for number, id_, context, (action, within, by_knob), density, floor, ticket, own in columns
         ]
 
     def _knobs(self, places: Any, at: Sequence[int]) -> Iterable[tuple[Action, Within | None, dict[str, float] | None]]:
@@ -218,8 +210,11 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         floors if any(each.floor is not None for each in decisions) else None,
         head.epoch,
     )
-    lists = {"ids": [each.id for each in decisions], "tickets": [each.ticket for each in decisions]}
-    lists["asked"] = [each.asked for each in decisions]
+    lists: dict[str, list[Any]] = {
+        "ids": [each.id for each in decisions],
+        "tickets": [each.ticket for each in decisions],
+        "asked": [each.asked for each in decisions],
+    }
     kept = {name: values for name, values in lists.items() if any(each is not None for each in values)}
     return msgspec.structs.replace(block, observed=head.observed, **kept)
 
