@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +16,20 @@ from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.clock import SteadyClock
-from manul.service.engine.deciding import Decider
 from manul.service.engine.following import Following
+from manul.service.engine.group import Groups
 from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_agent import load_model, make_agent
 from manul.service.engine.loop_space import LoopSpace
-from manul.service.engine.losses import ReportedLoss, stated_loss
+from manul.service.engine.requests import Request
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
-from manul.service.engine.write_operations import (
-    EndWaits,
-    Future,
-    LeaveOut,
-    Purge,
-    VoidLost,
-    WriteLosses,
-    WriteVoids,
-    resolve,
-)
+from manul.service.engine.write_operations import EndWaits, LeaveOut, Purge, VoidLost, WriteVoids
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop, stored_body
 from manul.service.store import DAMAGED, Damaged, Event, Fact, LoopGone, LoopRow, Store, StoreFailure, Transaction
-from manul.service.store.blocks import DecisionRow
 
 log = logging.getLogger("manul.service")
 # Decisions whose waits end per transaction, and rows of deleted loops that one transaction removes.
@@ -80,7 +71,7 @@ class Engine:
             events=snapshot_events,
             following=self._following,
         )
-        self.decider = Decider(self.writer, self.limits, self.now, self.learn)
+        self.groups = Groups(self.writer, self.limits, self.now, self.learn)
         self.rollouts = RolloutControl(self)
         self._webhooks = Webhooks(self)
         self.purging = True
@@ -126,11 +117,15 @@ class Engine:
             self.learner.stop()
             self.writer.stop()
             self.store.close()
-            self._events.call_soon_threadsafe(resolve, done, None)
+            with suppress(RuntimeError):  # the event loop is closed, because this took too long
+                self._events.call_soon_threadsafe(done.cancel)
 
-        threading.Thread(target=finish, name="manul-stop", daemon=True).start()
         try:
-            await asyncio.wait_for(done, STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.groups.finish(), STOP_SECONDS / 2)
+                threading.Thread(target=finish, name="manul-stop", daemon=True).start()
+                await asyncio.wait([done])
         except TimeoutError:
             log.error(
                 "the store did not finish within %g s. Everything that was answered is stored; the next start may have to learn "
@@ -184,9 +179,6 @@ class Engine:
                 f"loop {name!r} is out of service: {why}. Restore a backup, or delete it; see the server log.", "loop"
             )
         return Unknown(f"loop {name!r} does not exist. Create it with POST /v1/loops.", "loop")
-
-    def _is_known(self, name: str) -> bool:
-        return name in self.loops or self._following is None
 
     async def create(self, settings: NewLoop) -> Loop:
         """Create a loop; if it exists with the same settings, return it."""
@@ -254,44 +246,12 @@ class Engine:
             loop.stop_waiting()
         self.purging = True
 
-    def decide(self, name: str, request: wire.NewDecision) -> Future:
-        if not self._is_known(name):
-            return asyncio.ensure_future(self._decide_later(name, request))
-        return self.decider.decide(self.loop(name), request) or asyncio.ensure_future(self._decide_later(name, request))
-
-    async def _decide_later(self, name: str, request: wire.NewDecision) -> DecisionRow:
-        """Decide after reading a new loop or decision numbers from the store."""
-        return await self.decider.decide_later(await self.find(name), request)
-
-    async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
-        """Store an action that the caller chose itself, and its loss if there is one."""
-        stored = await self.decider.observe(loop, observation)
-        if observation.loss is not None or observation.reward is not None:
-            loss = wire.LossOf(
-                id=stored.public_id, loss=observation.loss, reward=observation.reward, key=observation.id
-            )
-            await self._store_losses(loop, [loss], alone=True)
-        return stored
-
-    def report_losses(self, name: str, losses: Sequence[wire.LossOf], *, alone: bool = False) -> Future:
-        """A future of the answers to losses, which completes once all are durable; `alone` if there is one, by itself."""
-        if not self._is_known(name):
-            return asyncio.ensure_future(self._report_losses_later(name, losses, alone=alone))
-        return self._store_losses(self.loop(name), losses, alone=alone)
-
-    async def _report_losses_later(self, name: str, losses: Sequence[wire.LossOf], *, alone: bool) -> Any:
-        return await self._store_losses(await self.find(name), losses, alone=alone)
-
-    def _store_losses(self, loop: Loop, losses: Sequence[wire.LossOf], *, alone: bool) -> Future:
-        reported = [
-            ReportedLoss(
-                each.id, stated_loss(loop.settings.outcome, each, "" if alone else f"losses[{place}]."), each.key
-            )
-            for place, each in enumerate(losses)
-        ]
+    async def ask(self, name: str, request: Request) -> Any:
+        """Fulfil a request; its answer once it is durable."""
         future = self._events.create_future()
-        self.writer.submit(WriteLosses(loop, reported, self.now(), future, self.learn, alone=alone))
-        return future
+        request.respond = partial(_resolve, future)
+        self.groups.add(await self.find(name), request)
+        return await future
 
     async def change(self, loop: Loop, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         await self.write(lambda tx: tx.change_loop(loop.number, paused=paused, apprentice=apprentice))
@@ -420,6 +380,16 @@ class Engine:
             self._events.call_soon_threadsafe(deliver_answers, answers)
         except RuntimeError:
             deliver_answers(answers)
+
+
+def _resolve(future: asyncio.Future[Any], answer: Any) -> None:
+    """Complete a future, unless its caller is gone."""
+    if future.done():
+        return
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
 
 
 def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> LoopRow:

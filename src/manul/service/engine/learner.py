@@ -24,6 +24,8 @@ EVENTS_PER_TURN = 512
 SNAPSHOTS_KEPT = 2
 # Seconds between two reads of what other replicas did.
 POLL_SECONDS = 0.05
+# Seconds in which events gather: to learn many together costs less than one by one.
+GATHER_SECONDS = 0.003
 # Seconds to wait after the store could not be read or a loop failed.
 FAILURE_SECONDS = 1.0
 # The longest time between snapshots if other replicas follow them.
@@ -98,7 +100,7 @@ class Learner(threading.Thread):
             return
         if not any(busy):
             self._woken.wait(min(self._seconds, FAILURE_SECONDS) if self.failing else self._seconds)
-        time.sleep(0)
+        self._stopped.wait(0 if self._has_more else GATHER_SECONDS)
 
     def _finish(self) -> None:
         if self._following is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from manul.actions.decision import Decision, Decisions
 from manul.agents.base import file_pieces, file_views
-from manul.agents.player_host import seen_by
+from manul.agents.player_host import expected_nbytes, seen_by
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.contexts import dates
 from manul.errors import ManulError
@@ -33,15 +33,15 @@ from manul.utils.validation import Floats
 
 log = logging.getLogger("manul.service")
 # Outcomes that are learned per acquisition of the lock; decisions wait for at most so many.
-LEARN_BATCH = 32
+LEARN_BATCH = 64
 
 
 class Drawn(NamedTuple):
-    """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
+    """Drawn decisions, the last event that the model contained, and their tickets if a rollout is running."""
 
-    decision: Decision | Decision
+    decisions: Decisions | list[Decision]
     model: int
-    ticket: RolloutTicket | None
+    tickets: Sequence[RolloutTicket | None]
 
 
 class Model:
@@ -62,6 +62,7 @@ class Model:
         # The context of the first stored decision, and the one that contexts must be like.
         self.first: Any = None
         self._shape: Any = None
+        self._expected_bytes: dict[int | None, int] = {}
         # The first is held by what changes the model, and by those who read it for longer than a decision may wait; it is taken
         # before the other one, which decisions take.
         self._learning, self._lock = threading.Lock(), threading.Lock()
@@ -80,6 +81,12 @@ class Model:
     @property
     def has_shape(self) -> bool:
         return self._shape is not None
+
+    def expected_bytes(self, width: int | None) -> int:
+        """The memory of an agent for contexts of this width, or with names (None)."""
+        if width not in self._expected_bytes:
+            self._expected_bytes[width] = expected_nbytes(loop_agent.make_agent(self.settings), width)
+        return self._expected_bytes[width]
 
     def context(self, context: Any) -> Any:
         """A context as it is stored: a missing one becomes an empty row or mapping, as the loop uses."""
@@ -123,26 +130,38 @@ class Model:
             contexts = [self._shape]
         return list(islice(filter(self.accepts, reversed(contexts)), count))[::-1]
 
-    def draw(self, number: int, key: int, context: Any, within: Any, callers_action: Any = None) -> Drawn:
-        """Draw the action of a decision with a number; `key` seeds the draw, and `callers_action` is what the caller would choose."""
-        # The core takes an array without a conversion.
-        features = context if isinstance(context, dict) else np.array(context, np.float64)
-        with self._deciding(context):
+    def draw(
+        self,
+        numbers: Sequence[int],
+        keys: Sequence[int],
+        contexts: Sequence[Any],
+        withins: Sequence[Any],
+        callers_actions: Sequence[Any],
+        matrix: Floats | None = None,
+    ) -> Drawn:
+        """Draw the actions of decisions with some numbers from one state of the model.
+
+        `keys` seed the draws, `callers_actions` are what the callers would choose, and `matrix` has the contexts if all are rows.
+        """
+        with self._deciding(contexts[0]):
             if self.rollout is None:
-                return Drawn(self.agent.decide_again(key, features, within), self.event, None)
+                drawn = loop_agent.draw_many(self.agent, keys, contexts, matrix, withins)
+                return Drawn(drawn, self.event, [None] * len(numbers))
             replicas, generation = self.membership()
             playing = replicas > 0 and generation == self.generation and not self.is_stopped(self.rollout)
-            decision, ticket = self.rollout.draw(self.agent, key, features, within, callers_action, playing=playing)
-            # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
-            self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
-            return Drawn(decision, self.event, ticket)
-
-    def draw_many(
-        self, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
-    ) -> tuple[Decisions | list[Decision], int]:
-        """Draw many actions from one state of the model; `matrix` has the contexts unless they are mappings."""
-        with self._deciding(contexts[0]):
-            return loop_agent.draw_many(self.agent, numbers, contexts, matrix, withins), self.event
+            decisions, tickets = list[Decision](), list[RolloutTicket | None]()
+            # One by one, because each decision changes what the guarantee leaves for the next one.
+            for number, key, context, within, action in zip(
+                numbers, keys, contexts, withins, callers_actions, strict=True
+            ):
+                # The core takes an array without a conversion.
+                features = context if isinstance(context, dict) else np.array(context, np.float64)
+                decision, ticket = self.rollout.draw(self.agent, key, features, within, action, playing=playing)
+                # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
+                self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
+                decisions.append(decision)
+                tickets.append(ticket)
+            return Drawn(decisions, self.event, tickets)
 
     def distribution(self, context: Any) -> Any:
         """The distribution that decisions are drawn from, without the rollout."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -22,6 +23,18 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     headers: Headers = JSON
+
+
+STATUS_LINES = {each.value: b"HTTP/1.1 %d %b\r\n" % (each.value, each.phrase.encode()) for each in HTTPStatus}
+
+
+def encode(answer: Answer, request_id: bytes, date: bytes, *, close: bool) -> bytes:
+    """A whole response; with `close`, it is the last one of its connection."""
+    lines = b"".join([b"%b: %b\r\n" % header for header in answer.headers])
+    if close:
+        lines += b"connection: close\r\n"
+    told = (STATUS_LINES[answer.status], date, len(answer.body), request_id, lines, answer.body)
+    return b"%bdate: %b\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b\r\n%b" % told
 
 
 def refusal(problem: Problem) -> Answer:

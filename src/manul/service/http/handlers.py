@@ -7,7 +7,7 @@ import base64
 import hashlib
 import re
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,8 +21,8 @@ from starlette.staticfiles import StaticFiles
 from manul.service import wire
 from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
+from manul.service.engine.requests import Decide, Observe, Report
 from manul.service.engine.rollout_control import Act, describe
-from manul.service.engine.write_operations import Future
 from manul.service.errors import Forbidden, Invalid, Unavailable
 from manul.service.http import bodies, metrics
 from manul.service.http.metrics import RequestMetrics
@@ -60,7 +60,6 @@ DOCS_POLICY = _docs_policy()
 _decision = bodies.decoder(wire.NewDecision)
 _loss = bodies.decoder(wire.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
-Encode = Callable[[Any], bytes]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     kind: bodies.decoder(kind) for kind in (NewLoop, NewRollout, wire.NewDecisions, wire.NewObservation, wire.NewLosses)
 }
@@ -70,24 +69,19 @@ def json(value: Any, status: int = 200) -> Response:
     return Response(bodies.encode(value), status, media_type="application/json")
 
 
-def start_decision(engine: Engine, name: str, body: bytes) -> tuple[Future, Encode]:
-    """Start one decision: its future, and the encoder of its response."""
-    return engine.decide(name, bodies.decode(body, _decision)), _encode_decision
+def parse_decision(body: bytes) -> Decide:
+    return Decide([bodies.decode(body, _decision)], alone=True)
 
 
-def start_loss_report(engine: Engine, name: str, decision: str, body: bytes) -> tuple[Future, Encode]:
-    """Start to store one loss: its future, and the encoder of its response."""
+def parse_loss(decision: str, body: bytes) -> Report:
     new = bodies.decode(body, _loss)
-    loss = wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)
-    return engine.report_losses(name, [loss], alone=True), _encode_loss
+    return Report([wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)], alone=True)
 
 
-def _encode_decision(decision: DecisionRow) -> bytes:
-    return bodies.encode(wire.Decision.of(decision))
-
-
-def _encode_loss(losses: list[wire.Loss]) -> bytes:
-    return bodies.encode(losses[0])
+def encode_answer(answers: Sequence[DecisionRow | wire.Loss]) -> bytes:
+    """The response to a request for one decision, or to one loss."""
+    (answer,) = answers
+    return bodies.encode(wire.Decision.of(answer) if isinstance(answer, DecisionRow) else answer)
 
 
 class Routes:
@@ -126,30 +120,30 @@ class Routes:
         return json(await self._status(await self.engine.reset(request.path_params["loop"])))
 
     async def decide(self, request: Request) -> Response:
-        body = await self._body(request, self.engine.limits.body)
-        written, answer = start_decision(self.engine, request.path_params["loop"], body)
-        return Response(answer(await written), media_type="application/json")
+        asked = parse_decision(await self._body(request, self.engine.limits.body))
+        made = await self.engine.ask(request.path_params["loop"], asked)
+        return Response(encode_answer(made), media_type="application/json")
 
     async def report_loss(self, request: Request) -> Response:
         body, path = await self._body(request, self.engine.limits.body), request.path_params
-        written, answer = start_loss_report(self.engine, path["loop"], path["id"], body)
-        return Response(answer(await written), media_type="application/json")
+        stored = await self.engine.ask(path["loop"], parse_loss(path["id"], body))
+        return Response(encode_answer(stored), media_type="application/json")
 
     async def decide_many(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewDecisions)
         self._check_batch(request, "decisions", len(batch.decisions))
-        decisions = await self.engine.decider.decide_many(await self._loop(request), batch.decisions)
-        return json(wire.Decisions(decisions=decisions))
+        made = await self.engine.ask(request.path_params["loop"], Decide(batch.decisions))
+        return json(wire.Decisions(decisions=[wire.Decision.of(each) for each in made]))
 
     async def observe(self, request: Request) -> Response:
         observation = await self._parse(request, wire.NewObservation)
-        stored = await self.engine.observe(await self._loop(request), observation)
+        (stored,) = await self.engine.ask(request.path_params["loop"], Observe(observation))
         return json(wire.Observed(id=stored.public_id))
 
     async def report_losses(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewLosses)
         self._check_batch(request, "losses", len(batch.losses))
-        return json(wire.Losses(losses=await self.engine.report_losses(request.path_params["loop"], batch.losses)))
+        return json(wire.Losses(losses=await self.engine.ask(request.path_params["loop"], Report(batch.losses))))
 
     async def pause(self, request: Request) -> Response:
         return await self._change(request, paused=True)

@@ -168,8 +168,8 @@ class Transaction(Protocol):
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
         """Assign ids to decision numbers; returns the ids that other decisions already have, with their numbers."""
 
-    def add_block(self, loop: int, block: Block) -> None:
-        """Add decisions."""
+    def add_block(self, loop: int, block: Block, *, waits: bool = True) -> None:
+        """Add decisions; those that wait will be returned by `take_expired`."""
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
         """The decision numbers of ids."""

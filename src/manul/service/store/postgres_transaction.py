@@ -131,12 +131,12 @@ class PostgresTransaction:
         known = zip(others, self.numbers(loop, others), strict=True)
         return {id_: number for id_, number in known if number is not None}
 
-    def add_block(self, loop: int, block: Block) -> None:
+    def add_block(self, loop: int, block: Block, *, waits: bool = True) -> None:
         body = encode(block)
         if loop not in self._has_first:
             self._execute("INSERT INTO firsts VALUES (%s, %s) ON CONFLICT DO NOTHING", loop, body)
-        insertion = f"INSERT INTO blocks (loop, first, last, time, body) VALUES ({PRESENT}, %s, %s, %s, %s)"
-        self._execute(insertion, loop, block.first, block.last, block.time, body)
+        insertion = f"INSERT INTO blocks (loop, first, last, time, ended, body) VALUES ({PRESENT}, %s, %s, %s, %s, %s)"
+        self._execute(insertion, loop, block.first, block.last, block.time, not waits, body)
         self._blocks.append((loop, block))
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
@@ -190,7 +190,7 @@ class PostgresTransaction:
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         first = self._lock(loop) + 1
-        numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
+        numbered = [Event(first + place, *event[1:]) for place, event in enumerate(events)]
         self._heads[loop] += len(numbered)
         self._added.setdefault(loop, []).extend(numbered)
         known = self._known_events.get(loop, {})

@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
 from manul.service.store import OUTCOMES, Counts, Damaged, Event, Kind, LoopRow, Snapshot
@@ -15,6 +15,7 @@ from manul.service.store.blocks import Block, DamagedBlock, DecisionRow, decode
 
 log = logging.getLogger("manul.service")
 CACHE_BYTES = 8 * 2**20
+EVENT_BYTES = 300  # of a decision's event in memory
 Find = Callable[[int], Block | None]
 EVENT = "number, decision, kind, loss, time, key"
 # The tables with the data of loops, and the columns that order the rows of one loop.
@@ -26,23 +27,33 @@ ROWS_PER_PIECE = 250
 KINDS = frozenset(get_args(Kind))
 
 
+class _Cached:
+    """A block, and the events of its decisions if all of them are known: those that came since this process wrote the block."""
+
+    def __init__(self, block: Block, *, written: bool) -> None:
+        self.block, self.first, self.last = block, block.first, block.last
+        self.events = dict[int, list[Event]]() if written else None
+        self.size = block.size + (EVENT_BYTES * block.count if written else 0)
+
+
 class Recent:
     """A cache of recently written or read blocks: most losses arrive soon after their decisions. The oldest are evicted first."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._limit, self._bytes = limit, 0
-        self._blocks: dict[tuple[int, int], Block] = {}
+        self._blocks: dict[tuple[int, int], _Cached] = {}
         self._firsts: dict[int, list[int]] = {}
         self._lock = threading.Lock()
 
-    def add(self, loop: int, block: Block) -> None:
+    def add(self, loop: int, block: Block, *, written: bool = False) -> None:
+        """Add a block; if it is just `written`, and no other process writes, its decisions have no events yet."""
         with self._lock:
             key = (loop, block.first)
             if key in self._blocks:
                 return
-            self._blocks[key] = block
+            cached = self._blocks[key] = _Cached(block, written=written)
             insort(self._firsts.setdefault(loop, []), block.first)
-            self._bytes += block.size
+            self._bytes += cached.size
             while self._bytes > self._limit and len(self._blocks) > 1:
                 self._forget(next(iter(self._blocks)))
 
@@ -54,28 +65,58 @@ class Recent:
 
     def missing(self, loop: int, numbers: Sequence[int]) -> list[int]:
         """The numbers of decisions that are not in cached blocks."""
-        return [number for number in numbers if self._block(loop, number) is None]
+        with self._lock:
+            return [number for number in numbers if self._find(loop, number) is None]
 
     def decisions(self, loop: int, numbers: Sequence[int], find: Find) -> list[DecisionRow | None]:
-        """Decisions from cached blocks, or from those that `find` reads."""
+        """Decisions from cached blocks, or from those that `find` reads; it is fast if the numbers are in order."""
         decisions: list[DecisionRow | None] = []
-        block: Block | None = None
-        for number in numbers:
-            if block is None or not block.first <= number <= block.last:
-                block = self._block(loop, number)
+        while (place := len(decisions)) < len(numbers):
+            with self._lock:
+                cached = self._find(loop, numbers[place])
+            block = find(numbers[place]) if cached is None else cached.block
             if block is None:
-                block = find(number)
-                if block is not None:
-                    self.add(loop, block)
-            decisions.append(None if block is None else block.decision(number))
+                decisions.append(None)
+                continue
+            if cached is None:
+                self.add(loop, block)
+            end = place + 1
+            first, last = block.first, block.last
+            while end < len(numbers) and first <= numbers[end] <= last:
+                end += 1
+            decisions += block.select(numbers[place:end])
         return decisions
 
-    def _block(self, loop: int, number: int) -> Block | None:
+    def note(self, loop: int, events: Iterable[Event]) -> None:
+        """Note events that are durable."""
         with self._lock:
-            firsts = self._firsts.get(loop, [])
-            place = bisect_right(firsts, number) - 1
-            block = self._blocks[loop, firsts[place]] if place >= 0 else None
-        return block if block is not None and number <= block.last else None
+            cached = None
+            for event in events:
+                cached = self._find(loop, event.decision, cached)
+                if cached is not None and cached.events is not None:
+                    cached.events.setdefault(event.decision, []).append(event)
+
+    def events_of(self, loop: int, numbers: Iterable[int]) -> tuple[dict[int, list[Event]], list[int]]:
+        """The events of decisions, and the numbers of those whose events are not known here."""
+        events, unknown = dict[int, list[Event]](), list[int]()
+        with self._lock:
+            cached = None
+            for number in numbers:
+                cached = self._find(loop, number, cached)
+                if cached is None or cached.events is None:
+                    unknown.append(number)
+                elif number in cached.events:
+                    events[number] = list(cached.events[number])
+        return events, unknown
+
+    def _find(self, loop: int, number: int, near: _Cached | None = None) -> _Cached | None:
+        """The block with a number; mostly it is the one that was found before."""
+        if near is not None and near.first <= number <= near.last:
+            return near
+        firsts = self._firsts.get(loop, [])
+        place = bisect_right(firsts, number) - 1
+        cached = self._blocks[loop, firsts[place]] if place >= 0 else None
+        return cached if cached is not None and number <= cached.last else None
 
     def _forget(self, key: tuple[int, int]) -> None:
         loop, first = key

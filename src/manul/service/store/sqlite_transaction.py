@@ -38,6 +38,7 @@ class SqliteTransaction:
     def __init__(self, connection: sqlite3.Connection, recent: Recent, counts: dict[int, Counts]) -> None:
         self._connection, self._recent, self._counts = connection, recent, counts
         self._blocks: list[tuple[int, Block]] = []
+        self._events: dict[int, list[Event]] = {}
         self._added: dict[int, Counts] = {}
         self._forgotten: set[int] = set()
         self._created: set[int] = set()
@@ -61,7 +62,9 @@ class SqliteTransaction:
             self._recent.drop(loop)
         for loop, block in self._blocks:
             if loop not in self._gone:
-                self._recent.add(loop, block)
+                self._recent.add(loop, block, written=True)
+        for loop, events in self._events.items():
+            self._recent.note(loop, events)
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
         if self._read("SELECT 1 FROM loops WHERE name = ?", name):
@@ -91,14 +94,15 @@ class SqliteTransaction:
         self._connection.executemany("INSERT INTO ids VALUES (?, ?, ?)", fresh)
         return taken
 
-    def add_block(self, loop: int, block: Block) -> None:
+    def add_block(self, loop: int, block: Block, *, waits: bool = True) -> None:
         added = self._adding(loop)
         body = encode(block)
         if added.decisions == 0 and (loop not in self._counts or self._counts[loop].decisions == 0):
             self._connection.execute("INSERT INTO firsts VALUES (?, ?) ON CONFLICT DO NOTHING", (loop, body))
         row = (loop, block.first, block.last, block.count, block.time, body)
         self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
-        self._connection.execute("INSERT INTO waiting VALUES (?, ?, ?)", (loop, block.time, block.first))
+        if waits:
+            self._connection.execute("INSERT INTO waiting VALUES (?, ?, ?)", (loop, block.time, block.first))
         self._blocks.append((loop, block))
         added.decisions += block.count
         added.numbers, added.latest = max(added.numbers, block.last), max(added.latest, block.time)
@@ -117,7 +121,15 @@ class SqliteTransaction:
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         self._check(loop)
-        return events_of(self._read, loop, numbers)
+        if loop in self._forgotten:
+            return events_of(self._read, loop, numbers)
+        known, unknown = self._recent.events_of(loop, numbers)
+        if loop in self._events:  # which are not durable, so that only this transaction knows them
+            wanted = {*numbers} - {*unknown}
+            for event in self._events[loop]:
+                if event.decision in wanted:
+                    known.setdefault(event.decision, []).append(event)
+        return known | events_of(self._read, loop, unknown)
 
     def prefetch(self, lookups: Sequence[Lookup]) -> None:
         """Nothing: a read from the file needs no round trip."""
@@ -125,11 +137,12 @@ class SqliteTransaction:
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         added = self._adding(loop)
         first = added.events + 1 + (self._counts[loop].events if loop in self._counts else 0)
-        numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
+        numbered = [Event(first + place, *event[1:]) for place, event in enumerate(events)]
         self._connection.executemany(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", [(loop, *event) for event in numbered]
         )
         _add(added, tally(numbered))
+        self._events.setdefault(loop, []).extend(numbered)
         return numbered
 
     def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
