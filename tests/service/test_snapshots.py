@@ -61,12 +61,12 @@ def replayed(engine, through):
 @pytest.mark.parametrize("agent", ["auto", CATS], ids=["auto", "cats"])
 def test_a_decision_is_drawn_between_any_two_pieces_and_changes_none(agent):
     model = model_with(agent, 40)
-    before, expected = model.draw(1, 1, {"user": "u1"}, None), manul.dumps(model.agent)
+    before, expected = model.draw([1], [1], [{"user": "u1"}], [None], [None]), manul.dumps(model.agent)
     snapshot, pieces = model.begin_snapshot()
     kept = []
     for piece in pieces:
-        assert model.draw(1, 1, {"user": "u1"}, None) == before
-        model.draw(2, 2, {"user": "never learned", "new": {"field": None}}, None)
+        assert model.draw([1], [1], [{"user": "u1"}], [None], [None]) == before
+        model.draw([2], [2], [{"user": "never learned", "new": {"field": None}}], [None], [None])
         kept.append(piece)
     assert len(kept) > 5
     assert b"".join(kept) == expected
@@ -78,7 +78,7 @@ def test_a_download_holds_up_learning_but_no_decision(monkeypatch):
     join, waits = model_files.join, []
 
     def deciding(pieces):
-        model.draw(1, 1, {"user": "u1"}, None)
+        model.draw([1], [1], [{"user": "u1"}], [None], [None])
         learner.start()
         learner.join(0.05)
         waits.append(learner.is_alive())
