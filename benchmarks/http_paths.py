@@ -2,8 +2,8 @@
 
     python -m benchmarks.http_paths [--seconds 3] [--rounds 3] [--connections 64]
 
-`fast` is the service as it is: plain decisions and losses take the fast path. `router` sends them through uvicorn and the
-router. `granian` runs the application of `router` on another server (pip install granian), without our limits.
+`fast` is the service as it is: plain decisions and losses take the fast path. `router` sends them through the router.
+`granian` runs the application of `router` on another server (pip install granian), without our limits.
 """
 
 from __future__ import annotations

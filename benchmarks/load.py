@@ -114,6 +114,7 @@ class Load:
             "requests": self.cycles,
             "p50": float(np.quantile(milliseconds, 0.5)),
             "p99": float(np.quantile(milliseconds, 0.99)),
+            "worst": float(milliseconds.max()),
             "bad": self.bad,
             "generator": time.process_time() - cpu,
         }

@@ -3,18 +3,21 @@
     python -m benchmarks.serve [--seconds 5] [--connections 64] [--agent auto --agent cats] [--postgres] [--measure losses]
 
 With --postgres the store is a PostgreSQL server that is started for the run. Decisions with losses (`benchmarks/replicas.py`) are
-measured with 1, 2 and 4 replicas on PostgreSQL.
+measured with 1, 2 and 4 replicas on PostgreSQL. Snapshots (`--measure snapshots`) are those of `auto` with a field of 40,000 users,
+whose model has 75 MB: latency of decisions while they are saved, memory, and the times to stop and to start again.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -26,8 +29,9 @@ import numpy as np
 
 AGENTS: dict[str, Any] = {"auto": "auto", "cats": {"kind": "cats", "leaves": 128, "bandwidth": 1 / 16}}
 MANUL = Path(sys.executable).with_name("manul")
-MEASURES, REPLICAS = ("decisions", "losses"), (1, 2, 4)
+MEASURES, REPLICAS = ("decisions", "losses", "snapshots"), (1, 2, 4)
 LEARNED, BATCH, WIDTH = 2000, 1000, 20  # decisions learned before the measurement and per batch, features
+USERS, SNAPSHOT_SECONDS, SAVED = 40_000, 2, "saved a snapshot"  # of the large model
 
 
 def free_port() -> int:
@@ -42,9 +46,9 @@ def cpu_seconds(process: int) -> float:
 
 
 @contextmanager
-def running(*command: str, port: int) -> Iterator[int]:
+def running(*command: str, port: int, log: Any = subprocess.DEVNULL) -> Iterator[int]:
     """Run a server, and yield its process id once it listens."""
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stderr=log)
     try:
         while True:
             try:
@@ -56,6 +60,11 @@ def running(*command: str, port: int) -> Iterator[int]:
     finally:
         process.terminate()
         process.wait()
+
+
+def megabytes(process: int) -> float:
+    """The resident memory of a process."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @contextmanager
@@ -140,11 +149,76 @@ def measure(folder: Path, store: str, agent: str, seconds: float, connections: i
     }
 
 
+def teach_users(port: int, first: int, count: int) -> None:
+    contexts = [{"user": f"user-{number % USERS}", "age": number % 80} for number in range(first, first + count)]
+    path = "/v1/loops/users"
+    decided = post(port, f"{path}/decisions/batch", {"decisions": [{"context": each} for each in contexts]})
+    losses = [{"id": each["id"], "loss": abs(each["action"] - 0.3)} for each in decided["decisions"]]
+    post(port, f"{path}/losses", {"losses": losses})
+
+
+def wait_until_learned(port: int) -> None:
+    while True:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/loops/users") as response:
+            status = json.load(response)
+        if status["model"] == status["events"]:
+            return
+        time.sleep(0.1)
+
+
+def measure_snapshots(folder: Path, store: str, seconds: float, connections: int) -> dict[str, float]:
+    """Latency of decisions at half the highest rate while a large model is saved again and again."""
+    body, port = folder / "user.json", free_port()
+    body.write_text(json.dumps({"context": {"user": "user-7", "age": 31}}))
+    serve = (str(MANUL), "serve", "--store", store, "--port", str(port), "--snapshot-seconds", str(SNAPSHOT_SECONDS))
+    path = "/v1/loops/users/decisions"
+    done = threading.Event()
+
+    def keep_teaching() -> None:
+        for turn in itertools.count():
+            if done.wait(0.25):
+                return
+            teach_users(port, 20 * turn, 20)
+
+    teacher, log = threading.Thread(target=keep_teaching), folder / "service.log"
+    with log.open("w") as lines, running(*serve, port=port, log=lines) as server:
+        post(port, "/v1/loops", {"name": "users", "actions": [0, 1], "agent": "auto"})
+        for first in range(0, USERS, BATCH):
+            teach_users(port, first, BATCH)
+        wait_until_learned(port)
+        highest = load(server, port, path, body, seconds=seconds / 3, connections=connections)["rate"]
+        teacher.start()
+        before = log.read_text().count(SAVED)
+        half = load(server, port, path, body, seconds=5 * seconds, connections=connections, rate=highest / 2)
+        saved = log.read_text().count(SAVED) - before
+        done.set()
+        teacher.join()
+        memory, began = megabytes(server), time.monotonic()
+    stopped = time.monotonic()
+    with running(*serve, port=port) as server:
+        wait_until_learned(port)
+        started, memory_after = time.monotonic(), megabytes(server)
+    return {
+        "decisions_per_second": highest,
+        "p99_ms_at_half_rate": half["p99"],
+        "worst_ms_at_half_rate": half["worst"],
+        "snapshots": saved,
+        "memory_mb": memory,
+        "stop_seconds": stopped - began,
+        "start_seconds": started - stopped,
+        "memory_mb_after_start": memory_after,
+        "bad": half["bad"],
+    }
+
+
 def cases(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, float]]]:
     """Measure each case; yields its name and results."""
     from benchmarks import replicas
 
     options: dict[str, Any] = {"seconds": arguments.seconds, "connections": arguments.connections}
+    if "snapshots" in (arguments.measure or MEASURES):
+        with tempfile.TemporaryDirectory() as folder, new_store(folder, postgres=arguments.postgres) as store:
+            yield "snapshots of a large model", measure_snapshots(Path(folder), store, **options)
     for agent in arguments.agent or sorted(AGENTS):
         if "decisions" in (arguments.measure or MEASURES):
             with tempfile.TemporaryDirectory() as folder, new_store(folder, postgres=arguments.postgres) as store:

@@ -104,13 +104,28 @@ def test_the_compose_file_refers_to_what_it_has():
 
 
 def test_the_unit_starts_the_service_with_options_that_exist():
-    program, command, *words = shlex.split(re.search(r"^ExecStart=(.*)$", UNIT, re.MULTILINE)[1])
-    assert (Path(program).name, command) == ("manul", "serve")
-    found = serve.make_context("serve", words).params
-    assert found["host"] == "127.0.0.1"
-    assert found["token_file"] == Path("tokens")
+    program, *words = shlex.split(re.search(r"^ExecStart=(.*)$", UNIT, re.MULTILINE)[1])
+    # Options would take precedence over the file of the environment.
+    assert (Path(program).name, words) == ("manul", ["serve"])
+    given = dict(each.split("=") for each in re.search(r"^Environment=(.*)$", UNIT, re.MULTILINE)[1].split())
+    assert given["MANUL_HOST"] == "127.0.0.1"
+    assert given["MANUL_TOKEN_FILE"] == "tokens"
+    assert set(given) <= settings_of_serve()
+    assert UNIT.index("\nEnvironment=") < UNIT.index("\nEnvironmentFile=")
     assert re.search(r"^StateDirectory=manul$", UNIT, re.MULTILINE)
     assert re.search(r"^WorkingDirectory=/var/lib/manul$", UNIT, re.MULTILINE)
+
+
+def test_memory_is_limited_and_the_alert_comes_before():
+    (alert,) = (
+        rule
+        for rule in yaml.safe_load((ROOT / "deploy/alerts.yaml").read_text())["groups"][0]["rules"]
+        if rule["alert"] == "ManulMemory"
+    )
+    limits = [each["mem_limit"] for each in COMPOSE["services"].values() if each["image"] == "manul"]
+    limits.append(re.search(r"^MemoryMax=(\w+)$", UNIT, re.MULTILINE)[1])
+    assert {each.lower() for each in limits} == {"5g"}
+    assert float(alert["expr"].rpartition("> ")[2]) <= 0.8 * 5 * 2**30
 
 
 @pytest.mark.whole

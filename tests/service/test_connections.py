@@ -183,21 +183,20 @@ async def test_while_all_connections_are_answered_only_whoever_watches_gets_in(t
     decide = request("POST", "/v1/loops/heat/decisions", b"{}")
     async with service.running(), AsyncExitStack() as held:
         await service.post("", 201, name="heat", actions=[20, 70])
-        never = [asyncio.get_running_loop().create_future() for _ in range(2)]
-        decided = iter(never)
-        monkeypatch.setattr(service.engine, "decide", lambda *_: next(decided))
-        port, server = await held.enter_async_context(listening(service.engine))
+        asked = []
+        monkeypatch.setattr(service.engine.groups, "add", lambda _, request: asked.append(request))
+        port, _ = await held.enter_async_context(listening(service.engine))
         busy = [await asyncio.to_thread(connected, port) for _ in range(2)]
         for each in busy:
             held.enter_context(each).sendall(decide)
-        await until(lambda: len(server.server_state.tasks) == 2)
+        await until(lambda: len(asked) == 2)
         (found,) = await asyncio.to_thread(exchanged, port, request("GET", "/v1/loops"))
         assert (found.status, found.error["code"], found.headers["retry-after"]) == (503, "unavailable", "1")
         for path in ("/healthz", "/readyz", "/metrics"):
             (found,) = await asyncio.to_thread(partial(exchanged, port, request("GET", path), count=1))
             assert found.status == 200
-        for each in never:
-            each.set_exception(Unavailable("never mind"))
+        for each in asked:
+            each.respond(Unavailable("never mind"))
 
 
 @asynccontextmanager

@@ -1,10 +1,11 @@
 """One event or one snapshot that cannot be used is set aside, counted and named; everything else goes on."""
 
+import asyncio
 import logging
 
 import manul
 from manul.service.engine.model import Model
-from tests.service.conftest import run, until
+from tests.service.conftest import on_postgres, run, until
 from tests.service.test_modes import HEAT
 from tests.service.test_recovery import play, replayed
 
@@ -142,8 +143,33 @@ async def test_a_learner_that_fails_says_so_goes_on_with_other_loops_and_tries_a
             await play(service, 1)
             await play(service, 1, loop="other")
             await service.learned("other", 1)
-            await until(lambda: service.engine.trouble() is not None)
-            assert (await service.client.get("/readyz")).status_code == 503
+            await until(lambda: service.engine.loop_trouble(service.engine.loop("heat")) is not None)
+            assert (await service.client.get("/readyz")).status_code == 200
+            assert (await service.get("/heat"))["trouble"].startswith("learning fails")
         await service.learned("heat", 1)
-        await until(lambda: service.engine.trouble() is None)
+        await until(lambda: service.engine.loop_trouble(service.engine.loop("heat")) is None)
         assert replayed(service.engine, "heat")[1] == 1
+
+
+@on_postgres
+@run
+async def test_pages_that_postgresql_cannot_write_cost_their_loop_only(service):
+    async with service.running():
+        for name in ("heat", "other"):
+            await service.post("", 201, **HEAT | {"name": name})
+        damage(service, DAMAGED)
+        for _ in range(2):
+            asked = [
+                service.client.post(f"/v1/loops/{name}/decisions", json={"context": [1]}) for name in ("heat", "other")
+            ]
+            assert [each.status_code for each in await asyncio.gather(*asked)] == [503, 200]
+        assert "damaged" in (await service.get("/heat"))["trouble"]
+        assert (await service.get("/other"))["trouble"] is None
+        assert (await service.client.get("/readyz")).status_code == 200
+
+
+DAMAGED = """
+CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'invalid page in block 7' USING ERRCODE = 'data_corrupted'; END $$;
+CREATE TRIGGER failing BEFORE INSERT ON blocks FOR EACH ROW WHEN (NEW.loop = 1) EXECUTE FUNCTION fail()
+"""

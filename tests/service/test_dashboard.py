@@ -1,7 +1,9 @@
 """The dashboard in a real browser: a loop is created, taught, looked at and promoted, at both widths, light and dark."""
 
 import re
+import sqlite3
 import subprocess
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -22,6 +24,15 @@ NOT_READY = """
 const usual = window.fetch
 const answer = () => new Response('{"error":{"message":"Not ready: the learner has stopped."}}', { status: 503 })
 window.fetch = (path, options) => path === "readyz" ? Promise.resolve(answer()) : usual(path, options)
+"""
+TROUBLED = """
+const usual = window.fetch
+const changed = async reply => {
+  const summary = await reply.json()
+  summary.status.trouble = "learning fails"
+  return new Response(JSON.stringify(summary))
+}
+window.fetch = (path, options) => path.includes("/summary") ? usual(path, options).then(changed) : usual(path, options)
 """
 CHARTS = ("loss", "density", "moved", "policy", "rate", "latency", "waits")
 
@@ -176,7 +187,7 @@ def test_a_loop_is_reset_and_deleted_after_its_name_is_typed(browser, tmp_path):
         browser.enter("#erase [name=name]", "heating")
         browser.find("#erase [type=submit]").click()
         browser.until(gone[verb])
-    assert service.ask("GET", "/v1/loops")[1] == {"loops": []}
+    assert service.ask("GET", "/v1/loops")[1]["loops"] == []
     assert browser.complaints() == []
     assert service.stop() == 0
 
@@ -185,6 +196,31 @@ def test_a_service_that_cannot_learn_says_so_on_the_page(browser, taught):
     shown(browser, taught)
     browser.run(NOT_READY)
     browser.until(lambda: "the learner has stopped" in browser.text("#notice"))
+
+
+def test_a_loop_that_does_not_learn_says_so_on_the_page(browser, taught):
+    shown(browser, taught)
+    browser.run(TROUBLED)
+    browser.until(lambda: "not ready: learning fails" in browser.text("[data-is=trouble]"))
+
+
+def test_a_loop_that_cannot_be_read_is_named_on_the_page_and_can_be_deleted(browser, tmp_path):
+    service = Process(tmp_path)
+    for name in ("heating", "lost"):
+        service.ask("POST", "/v1/loops", {"name": name, "actions": RANGE})
+    service.stop()
+    with closing(sqlite3.connect(service.store, isolation_level=None)) as connection:
+        connection.execute("UPDATE loops SET settings = x'00' WHERE name = 'lost'")
+    service = Process(tmp_path)
+    browser.open(f"http://127.0.0.1:{service.port}/")
+    browser.until(lambda: "lost: Out of service" in browser.text("#out-of-service"))
+    browser.run("document.querySelector('#out-of-service button').click()")
+    browser.run(
+        "const form = document.querySelector('#erase form'); form.elements.name.value = 'lost'; form.requestSubmit()"
+    )
+    browser.until(lambda: browser.run("return document.getElementById('out-of-service').hidden"))
+    assert service.ask("GET", "/v1/loops/lost")[0] == 404
+    service.stop()
 
 
 def test_the_policy_is_shown_against_any_feature(browser, taught):

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from manul.service.engine.deciding import seed_of
+from manul.service.engine.requests import seed_of
 from tests.service.conftest import run
 
 HEAT = {"name": "heat", "actions": [20, 70], "agent": {"kind": "cats", "leaves": 32, "bandwidth": 2.0}}
@@ -29,8 +29,8 @@ async def test_an_id_seeds_the_randomness(service):
         made = [await service.post("/heat/decisions", context=[1], id=f"order-{i}") for i in range(3)]
         other = await service.post("/cool/decisions", context=[1], id="order-0")
         assert len({each["action"] for each in [*made, other]}) == 4
-        drawn = service.engine.loop("heat").model.draw
-        assert drawn(1, seed_of("heat", "order-1"), [1.0], None).decision.action == made[1]["action"]
+        drawn = service.engine.loop("heat").model.draw([1], [seed_of("heat", "order-1")], [[1.0]], [None], [None])
+        assert drawn.decisions[0].action == made[1]["action"]
 
 
 @run

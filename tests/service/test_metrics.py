@@ -126,7 +126,7 @@ async def test_a_request_that_fails_is_one_json_answer_and_one_line_of_the_log(t
     service = Service(tmp_path / "decisions.db")
     async with service.running():
         await service.post("", 201, **HEAT)
-        monkeypatch.setattr(service.engine, "decide", lambda *_: 1 / 0)
+        monkeypatch.setattr(service.engine.groups, "add", lambda *_: 1 / 0)
         monkeypatch.setattr(Loop, "status", lambda *_: 1 / 0)
         for method, path, route in (("POST", DECIDE, "decide"), ("GET", "/v1/loops/heat", "status")):
             caplog.clear()

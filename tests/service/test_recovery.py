@@ -76,11 +76,11 @@ def test_a_loop_that_has_learned_nothing_is_recovered_too(service):
 
 def test_decisions_do_not_wait_while_a_snapshot_is_encoded(monkeypatch):
     model = Model(NewLoop(name="heat", actions=(20, 70)))
-    before, encode = model.draw(1, 1, [1.0, 2.0], None), model_files.encode
+    before, encode = model.draw([1], [1], [[1.0, 2.0]], [None], [None]), model_files.encode
     drawn = []
 
     def deciding(*contents, **header):
-        drawn.append(model.draw(1, 1, [1.0, 2.0], None))
+        drawn.append(model.draw([1], [1], [[1.0, 2.0]], [None], [None]))
         return encode(*contents, **header)
 
     monkeypatch.setattr(model_files, "encode", deciding)

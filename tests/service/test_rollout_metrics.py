@@ -21,7 +21,7 @@ async def live(service, rounds):
 @run
 async def test_a_rollout_has_metrics_of_its_traffic_decisions_moves_and_budget(tmp_path):
     service = Service(tmp_path / "decisions.db")
-    async with service.running():
+    async with service.running(webhook_hosts=["127.0.0.1"]):
         await service.post("", 201, **LOOP)
         assert not any("rollout_" in name for name in await scrape(service))
         webhook = {"url": "http://127.0.0.1:9/moves", "secret": "longer than eight"}
@@ -42,7 +42,7 @@ async def test_a_rollout_has_metrics_of_its_traffic_decisions_moves_and_budget(t
 @run
 async def test_loops_without_a_rollout_are_not_among_them(tmp_path):
     service = Service(tmp_path / "decisions.db")
-    async with service.running():
+    async with service.running(webhook_hosts=["127.0.0.1"]):
         for name in ("heat", "light"):
             await service.post("", 201, **{**LOOP, "name": name})
         await service.client.put("/v1/loops/heat/rollout", json=PLAN)

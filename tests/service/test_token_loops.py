@@ -112,16 +112,14 @@ def test_metrics_need_a_token_for_all_loops(server):
     assert ask(server, "all", "GET", "/metrics", root="")[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("known", "expected"), [([], "learning fails for loop heat"), (["a"], "a loop fails to learn")]
-)
 @run
-async def test_with_tokens_the_open_health_check_names_no_loop(tmp_path, monkeypatch, known, expected):
-    granted = Tokens(tokens.Access(each, frozenset(["admin"])) for each in known)
+async def test_a_token_shows_only_its_own_loops_that_are_out_of_service(tmp_path):
+    granted = Tokens([tokens.Access(tokens._hash("a"), frozenset(["report"]), ("heat",))])
     async with Service(tmp_path / "decisions.db", tokens=granted).running() as service:
-        monkeypatch.setattr(type(service.engine.learner), "failing", ["heat"])
-        answer = await service.client.get("/readyz")
-    assert answer.json()["error"]["message"] == f"Not ready: {expected}."
+        for name in ("heat", "price"):
+            service.engine.broken[name] = None, "it is damaged"
+        answer = await service.client.get("/v1/loops", headers={"Authorization": "Bearer a"})
+        assert [each["name"] for each in answer.json()["out_of_service"]] == ["heat"]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """Models and contexts that anybody may send: what cannot be used is refused before it takes memory or a place in the store."""
 
+import asyncio
 import json
 
 import numpy as np
 import pytest
 
 import manul
+from manul.service.configuration import Limits
+from manul.service.errors import TooLarge, Unavailable
+from manul.service.http.bodies import BodyReader
 from manul.utils import model_files
 from tests.saved_agents import saved
 from tests.service.conftest import Service, run
@@ -47,6 +51,45 @@ async def test_models_that_contradict_themselves_are_refused(tmp_path, model):
     async with service.running():
         await service.post("", 201, name="heat", actions=[0, 1])
         await service.refused(422, UPLOAD, model, method="PUT", field="model")
+
+
+def chunks(count):
+    """A body in chunks of 30 kB."""
+    sent = iter(
+        [{"type": "http.request", "body": b"x" * 30_000, "more_body": left > 0} for left in reversed(range(count))]
+    )
+
+    async def receive():
+        return next(sent)
+
+    return receive
+
+
+@run
+async def test_a_model_that_can_be_downloaded_can_be_uploaded():
+    limits, reader = Limits(), BodyReader(50_000)
+    assert limits.model >= limits.loop_bytes
+    assert len(await reader.read(chunks(9), 10**6)) == 270_000
+    with pytest.raises(TooLarge, match="--max-model-bytes"):
+        await reader.read(chunks(9), 200_000)
+
+
+@run
+async def test_bodies_beside_each_other_share_the_memory_for_all():
+    reader, first, began = BodyReader(50_000), chunks(9), asyncio.Event()
+
+    async def slow():
+        message = await first()
+        if not message["more_body"]:
+            began.set()
+            await asyncio.Event().wait()
+        return message
+
+    reading = asyncio.create_task(reader.read(slow, 10**6))
+    await began.wait()
+    with pytest.raises(Unavailable, match="together exceed 50000 bytes"):
+        await reader.read(chunks(2), 10**6)
+    reading.cancel()
 
 
 @pytest.mark.parametrize("context", [{"\ud800": 1.0}, {"a": "\ud800"}, {"a": ["\udfff"]}, {"a": {"\ud800": 1}}])

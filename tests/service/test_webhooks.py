@@ -13,6 +13,7 @@ from manul.service.engine import webhooks
 from manul.service.engine.loop_rollout import LoopRollout
 from manul.service.engine.rollout_control import RolloutControl
 from manul.service.errors import Unavailable
+from manul.service.rollout_schema import RolloutMove, Webhook
 from tests.service.conftest import Service, run, until
 
 SECRET = "the owner's own secret"
@@ -71,7 +72,7 @@ def service(tmp_path):
 @asynccontextmanager
 async def rolling_out(service, url):
     """A running service with a rollout that reports to a URL."""
-    async with service.running():
+    async with service.running(webhook_hosts=["127.0.0.1"]):
         await service.post("", 201, **LOOP)
         plan = {**PLAN, "webhook": {"url": url, "secret": SECRET}}
         answer = await service.client.put("/v1/loops/heat/rollout", json=plan)
@@ -148,7 +149,7 @@ async def test_a_move_whose_receipt_is_not_stored_is_sent_again_after_a_restart(
             async with rolling_out(service, server.url):
                 await until(lambda: server.received)
         before = len(server.received)
-        async with service.running():
+        async with service.running(webhook_hosts=["127.0.0.1"]):
             await service.post("/heat/rollout/abort")
             await all_sent(service)
             assert (await service.get("/heat/rollout"))["unsent"] == 0
@@ -162,7 +163,7 @@ async def test_what_was_received_is_not_sent_again_after_a_restart(service):
     with receiving() as server:
         async with rolling_out(service, server.url):
             await all_sent(service)
-        async with service.running():
+        async with service.running(webhook_hosts=["127.0.0.1"]):
             await service.post("/heat/rollout/pause")
             await all_sent(service)
     assert reasons(server) == ["started", "paused"]
@@ -270,7 +271,7 @@ async def test_no_route_shows_the_secret(service, caplog):
 )
 @run
 async def test_a_url_that_nothing_can_be_sent_to_is_refused(service, url):
-    async with service.running():
+    async with service.running(webhook_hosts=["127.0.0.1"]):
         await service.post("", 201, **LOOP)
         plan = {**PLAN, "webhook": {"url": url, "secret": SECRET}}
         sentence = await service.refused(422, "/v1/loops/heat/rollout", plan, method="PUT", field="webhook.url")
@@ -280,8 +281,36 @@ async def test_a_url_that_nothing_can_be_sent_to_is_refused(service, url):
 
 @run
 async def test_a_secret_that_is_too_short_is_refused_and_not_repeated(service):
-    async with service.running():
+    async with service.running(webhook_hosts=["127.0.0.1"]):
         await service.post("", 201, **LOOP)
         plan = {**PLAN, "webhook": {"url": "http://127.0.0.1/", "secret": "shorty"}}
         sentence = await service.refused(422, "/v1/loops/heat/rollout", plan, method="PUT", field="webhook.secret")
         assert "shorty" not in sentence
+
+
+INNER = ["127.0.0.1", "localhost", "[::1]", "10.1.2.3", "169.254.169.254", "[::ffff:192.168.1.1]", "0.0.0.0"]
+
+
+@pytest.mark.parametrize("host", INNER)
+@run
+async def test_an_inner_address_is_refused_unless_it_is_listed(service, host):
+    plan = {**PLAN, "webhook": {"url": f"http://{host}:9/moves", "secret": SECRET}}
+    for hosts, status in ([], 422), ([host.strip("[]")], 200):
+        async with service.running(webhook_hosts=hosts):
+            await service.client.post("/v1/loops", json=LOOP)
+            answer = await service.client.put("/v1/loops/heat/rollout", json=plan)
+            assert answer.status_code == status, answer.text
+            assert status == 200 or "is an inner address" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_name_that_leads_to_an_inner_address_is_not_connected_to(monkeypatch, scheme):
+    inner = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.7", 80))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: inner)
+    monkeypatch.setattr(socket, "create_connection", lambda *_: pytest.fail("connected"))
+    webhook = Webhook(url=f"{scheme}://example.com/moves", secret=SECRET)
+    with pytest.raises(OSError, match=r"example\.com is an inner address"):
+        webhooks.send(webhook, "heat", MOVE)
+
+
+MOVE = RolloutMove(time=1.0, event=1, judged=0, origin=0, target=1, reason="started", by="owner")

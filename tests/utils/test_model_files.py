@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import manul
+from manul.agents.base import file_pieces, file_views
 from manul.errors import FileError
 from manul.utils import model_files
 from tests.recorded_values import LEFT_OUT
-from tests.saved_agents import KINDS
+from tests.saved_agents import AGENTS, KINDS, NAMED, NATIVE_NAMES, ROWS
 from tests.saved_agents import saved as saved_bytes
 
 
@@ -99,6 +100,70 @@ def test_pickles_and_deep_copies_are_the_same_to_the_byte(name):
         assert repr(again) == repr(agent)
         # The archive of a scikit-learn model contains the time when it was made.
         assert name in LEFT_OUT or manul.dumps(again) == manul.dumps(agent)
+
+
+def test_files_have_the_layout_of_safetensors():
+    from safetensors.numpy import save
+
+    rng = np.random.default_rng(0)
+    for sizes in ((), (0, 3), (1, 0, 2, 5, 1, 1, 4, 2, 2, 3, 1, 1, 2)):
+        types = rng.permutation([*model_files.DTYPES])
+        arrays = {
+            f"{'é' * (n % 3)}{n}": rng.integers(0, 2, (n % 3, size)).astype(types[n]) for n, size in enumerate(sizes)
+        }
+        data = model_files.encode("Kind", {"a": 1}, arrays)
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + size])
+        theirs = save(arrays, metadata=header["__metadata__"])
+        their_size = int.from_bytes(theirs[:8], "little")
+        assert header == json.loads(theirs[8 : 8 + their_size])
+        assert data[8 + size :] == theirs[8 + their_size :]
+
+
+@pytest.mark.parametrize("entry", ["dtype", "shape", "data_offsets"])
+@pytest.mark.parametrize(
+    "value", [0, "I8", "F64", [], [-1], [True], [3.0], [2**64], [0, 2**63], [0, 24], [8, 32], [0, 16, 24]], ids=str
+)
+def test_a_forged_header_is_read_as_safetensors_reads_it(entry, value):
+    from safetensors.numpy import load
+
+    data = model_files.encode("Kind", {}, {"one": np.arange(3.0), "two": np.zeros((2, 0))})
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    header["one"][entry] = value
+    text = json.dumps(header).encode()
+    forged = struct.pack("<Q", len(text)) + text + data[8 + size :]
+    try:
+        refused = not load(forged)
+    except Exception:
+        refused = True
+    with pytest.raises(FileError, match=r"not a \.manul file" if refused else "damaged|not match|unknown kind"):
+        model_files.loads(forged)
+
+
+PYTHON_PLAYERS = ("mapped", "smoothed-constant", "smoothed-tree", "pareto")
+NATIVE = [
+    name for name in (*AGENTS, *(f"{each}-named" for each in NATIVE_NAMES)) if not name.startswith(PYTHON_PLAYERS)
+]
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_the_pieces_of_an_agent_are_its_file_and_no_decision_changes_them(name, monkeypatch):
+    monkeypatch.setattr(model_files, "PIECE", 1000)
+    agent, contexts = manul.loads(saved_bytes(name)), NAMED if name.endswith("-named") else ROWS
+    pieces = file_pieces(agent, file_views(agent))
+    made = [next(pieces)]
+    for number, context in enumerate(contexts):
+        agent.decide_again(number, context)
+        made += [piece for piece in [next(pieces, None)] if piece is not None]
+    assert b"".join([*made, *pieces]) == saved_bytes(name)
+
+
+def test_names_of_every_character_are_written_as_python_writes_them():
+    agent = manul.Auto(seed=1)
+    for text in ("é", "\N{GRINNING FACE}", '"\\/', "\x00\x1f\x7f\b\t\n\f\r", "\ud7ff\ue000\uffff"):
+        agent.learn({text: text, "number": 1.0}, agent.decide({text: text}), loss=0.5)
+    assert b"".join(file_pieces(agent, file_views(agent))) == manul.dumps(agent)
 
 
 def test_a_rollout_and_its_pickle_decide_alike():

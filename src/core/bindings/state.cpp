@@ -21,18 +21,32 @@ std::string name(const Array& array) {
   return array.part == 0 ? array.name : std::to_string(array.part) + "." + array.name;
 }
 
-Arrays state(BasePlayer& player) {
+// Calls `convert` with each array and a value of its type.
+template <class Convert>
+Arrays collect(BasePlayer& player, Convert&& convert) {
   nb::dict all;
   player.model().start();
   for (std::size_t i = 0; i < player.model().arrays(); ++i) {
     const Array array = player.model().array(i);
     const std::string type = array.type;
-    all[name(array).c_str()] = type == "f4"   ? copy<float>(array)
-                               : type == "f8" ? copy<double>(array)
-                               : type == "i4" ? copy<std::int32_t>(array)
-                                              : copy<std::uint64_t>(array);
+    all[name(array).c_str()] = type == "f4"   ? convert(array, float{})
+                               : type == "f8" ? convert(array, double{})
+                               : type == "i4" ? convert(array, std::int32_t{})
+                                              : convert(array, std::uint64_t{});
   }
   return all;
+}
+
+Arrays state(BasePlayer& player) {
+  return collect(player, []<class T>(const Array& array, T) { return copy<T>(array); });
+}
+
+// The arrays themselves, to be read only, which keep the player alive. Learning changes them, deciding does not.
+Arrays views(nb::handle_t<BasePlayer> player) {
+  return collect(nb::cast<BasePlayer&>(player), [&]<class T>(const Array& array, T) {
+    const auto* data = static_cast<const T*>(array.data);
+    return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(data, {array.size}, player));
+  });
 }
 
 std::size_t item_size(const Array& array) { return array.type[1] == '4' ? 4 : 8; }
@@ -89,6 +103,8 @@ void restore(BasePlayer& player, const Arrays& saved) {
     model.fit(i, arrays[i].size());
     if (arrays[i].size() != model.array(i).size || arrays[i].dtype() != type_of(array)) throw Rejected();
   }
+  const BasePlayer::Busy busy(player);
+  nb::gil_scoped_release unlocked;
   model.start();
   for (std::size_t i = 0; i < arrays.size(); ++i) overwrite(model.array(i).data, arrays[i].data(), arrays[i].nbytes());
   if (!model.is_valid()) throw Rejected();
@@ -107,6 +123,7 @@ void bind_state(nb::class_<BasePlayer>& type) {
       .def_prop_ro("nbytes", &nbytes)
       .def_prop_ro("most_nbytes", &most_nbytes)
       .def("state", &state)
+      .def("views", &views)
       .def("restore", &restore, "saved"_a);
 }
 

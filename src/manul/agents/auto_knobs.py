@@ -316,8 +316,8 @@ class AutoKnobs(Auto[A]):
             )
         return {**self.parameters, "actions": self.space.describe()}
 
-    def _contents(self) -> model_files.Contents:
-        return "Auto", *super()._contents()[1:]
+    def _description(self) -> tuple[str, model_files.Parameters]:
+        return "Auto", super()._description()[1]
 
     def __repr__(self) -> str:
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Literal, Self, cast, overload
 
@@ -331,10 +332,15 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         self._batches.learn(decisions, stacklevel=2)
         self._host.warn_of_late_fields(batch, stacklevel=2)
 
-    def _contents(self) -> model_files.Contents:
+    def _description(self) -> tuple[str, model_files.Parameters]:
+        """The kind and the settings of a file, without those of contexts."""
         settings = self._saved_settings()
         settings |= {"epsilon": schedules.describe(settings["epsilon"]), **self.outcome.describe()}
-        return type(self).__name__, {**settings, **self._host.context_parameters()}, self._host.state()
+        return type(self).__name__, settings
+
+    def _contents(self) -> model_files.Contents:
+        kind, settings = self._description()
+        return kind, {**settings, **self._host.context_parameters()}, self._host.state()
 
     @classmethod
     def from_saved(cls, parameters: model_files.Parameters, arrays: model_files.Arrays) -> Self:
@@ -401,6 +407,19 @@ def row_ends(agent: BaseAgent[Any], within: npt.ArrayLike | None, count: int) ->
     for low, high in pairs:
         agent._narrow((low, high))
     return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+
+
+def file_views(agent: Any) -> model_files.Arrays | None:
+    """The arrays of an agent's file without copies of them, valid until it learns; None if the core does not hold them."""
+    return agent._host.views() if isinstance(agent, BaseAgent) else None
+
+
+def file_pieces(agent: BaseAgent[Any], views: model_files.Arrays) -> Iterator[bytes]:
+    """The bytes of an agent's file in pieces, with the arrays of `file_views`. Meanwhile it may decide, but not learn."""
+    kind, settings = agent._description()
+    texts = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()} | agent._host.context_texts()
+    text = ", ".join(f"{json.dumps(name)}: {texts[name]}" for name in sorted(texts))
+    return model_files.pieces(kind, f"{{{text}}}", views, trained_on=model_files.trained_on(agent))
 
 
 def fresh_copy(agent: BaseAgent[A]) -> BaseAgent[A]:

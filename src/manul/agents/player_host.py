@@ -5,6 +5,7 @@ An agent has a host; `host_of` and `seen_by` are the way to it for what looks in
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,10 +92,24 @@ class PlayerHost:
 
     def state(self) -> model_files.Arrays:
         """The learned state, as arrays by name."""
-        if self.player is None:
-            return {}
-        counts = {name: np.array([getattr(self.player, name)], np.uint64) for name in self._counters(self.player)}
-        return {**self.player.state(), **counts}
+        return {} if self.player is None else {**self.player.state(), **self._counts(self.player)}
+
+    def views(self) -> model_files.Arrays | None:
+        """The learned state without copies of its arrays, which change when the agent learns, but not when it decides. None if
+        the core does not hold it."""
+        return None if self.native is None else {**self.native.views(), **self._counts(self.native)}
+
+    def context_texts(self) -> dict[str, str]:
+        """The context parameters as JSON. The core writes the names, of which there may be millions, while other threads run."""
+        width = json.dumps(self.seen.width)
+        if not self.seen.named:
+            return {"width": width, "names": "null"}
+        features, columns = self.native.names_json()
+        fields = json.dumps(self.fields, sort_keys=True)
+        return {"width": width, "names": f'{{"columns": {columns}, "features": {features}, "fields": {fields}}}'}
+
+    def _counts(self, player: Any) -> model_files.Arrays:
+        return {name: np.array([getattr(player, name)], np.uint64) for name in self._counters(player)}
 
     def restore(self, player: Any, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`."""

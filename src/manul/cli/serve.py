@@ -52,10 +52,17 @@ def _defaults() -> dict[str, str]:
     metavar="NAME",
     help="Host name allowed in requests without a token; may be repeated.",
 )
+@click.option(
+    "--webhook-host",
+    multiple=True,
+    metavar="NAME",
+    help="Host of webhooks that may be an inner address; may be repeated. Others must be public.",
+)
 @click.option("--snapshot-seconds", type=Number(0.1), help="Seconds between snapshots.")
 @click.option("--snapshot-events", type=Integer(1), help="Events between snapshots.")
 @click.option("--archive", type=FILE, help="Folder to which old decisions are moved, as Parquet.")
 @click.option("--archive-after", type=Number(0), help="Age in days at which decisions are archived.")
+@click.option("--backups", type=FILE, help="Folder with backups, whose age the metrics show.")
 @click.option("--log-level", type=Choice(LEVELS), help="Lowest level to log.")
 @click.option("--otel-endpoint", metavar="URL", help="OpenTelemetry collector that gets traces, over OTLP/HTTP.")
 @click.option("--max-head-bytes", "head", type=Integer(1), help="Maximum size of a head.")

@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     batch_body: Count = 8 * 2**20
     batch: Count = 10_000
     features: Count = 4096
-    model: Count = 64 * 2**20
+    model: Count = 256 * 2**20  # as `loop_bytes`, so that what can be downloaded can be uploaded
     loops: Count = 1000
     loop_bytes: Count = 256 * 2**20
     connections: Count = 1000
@@ -49,11 +49,13 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8000
     token_file: Path | None = None
     allowed_host: tuple[str, ...] = ()
+    webhook_host: tuple[str, ...] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     snapshot_seconds: Annotated[float, msgspec.Meta(ge=0.1)] = 60.0
     snapshot_events: Count = 200_000
     archive: Path | None = None
     archive_after: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    backups: Path | None = None
     otel_endpoint: str | None = None
     limits: Limits = Limits()
 
@@ -78,7 +80,11 @@ def configure(path: Path | None, options: Mapping[str, Any]) -> Configuration:
 
 def _convert(settings: Mapping[str, Any]) -> Configuration:
     """Check settings; paths may be texts, as in a TOML file."""
-    paths = {name: Path(value) for name in ("token_file", "archive") if isinstance(value := settings.get(name), str)}
+    paths = {
+        name: Path(value)
+        for name in ("token_file", "archive", "backups")
+        if isinstance(value := settings.get(name), str)
+    }
     return msgspec.convert({**settings, **paths}, Configuration)
 
 

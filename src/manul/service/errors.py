@@ -39,7 +39,11 @@ class Unknown(Problem, status=404, code="not_found"):
 
 
 class WrongMethod(Problem, status=405, code="method_not_allowed"):
-    """Method not allowed for this path."""
+    """Method not allowed for this path; the header Allow has those that are."""
+
+    def __init__(self, message: str, allow: str) -> None:
+        super().__init__(message)
+        self.allow = allow
 
 
 class Timeout(Problem, status=408, code="timeout"):
@@ -71,7 +75,7 @@ class TooManyRequests(Problem, status=429, code="too_many_requests"):
 
 
 class Unavailable(Problem, status=503, code="unavailable"):
-    """The service or its store is temporarily unavailable. Nothing was changed; retry."""
+    """The service, its store or the loop is unavailable. Nothing was changed, unless the message says so; retry."""
 
 
 KINDS: tuple[type[Problem], ...] = (Problem, *Problem.__subclasses__())

@@ -146,7 +146,8 @@ else:
 
 class NewDecision(Request, kw_only=True):
     """A request for a decision; `within` restricts the range of actions for this decision. `action` is what the caller would
-    choose, which a rollout with the baseline "caller" needs; otherwise it is ignored."""
+    choose: a rollout with the baseline "caller" needs it, one with another baseline refuses it, and without a rollout it is
+    ignored."""
 
     context: Context = None
     within: Limited = None
@@ -162,7 +163,8 @@ class NewDecisions(Request, kw_only=True):
 
 class NewObservation(Request, kw_only=True):
     """An action that the caller chose itself, with its density and loss if they are known. `floor` is the smallest density
-    that the caller gave any action. Of several knobs, `densities` may replace `density`, their product."""
+    that the caller gave any action. Of several knobs, `densities` may replace `density`, their product. A loop with `rewards` takes
+    a `reward`, any other a `loss`."""
 
     action: Action
     context: Context = None
@@ -176,8 +178,8 @@ class NewObservation(Request, kw_only=True):
 
 
 class NewLoss(Request, kw_only=True):
-    """The loss of a decision, or its reward if the loop has rewards. If a loop combines losses, `key` distinguishes a
-    repeat from another loss."""
+    """The `loss` of a decision if the loop was created with `losses` or neither, its `reward` if the loop was created with
+    `rewards`: exactly one of the two. If a loop combines losses, `key` distinguishes a repeat from another loss."""
 
     loss: float | None = None
     reward: float | None = None
@@ -250,7 +252,8 @@ class Losses(Struct, kw_only=True):
 class Status(Struct, kw_only=True):
     """The status of a loop. `waiting` are decisions without an outcome: no loss was reported or, with a wait, it is not over.
     `learned` are the outcomes that the model contains, and `epsilon` is the share of uniform exploration in the next decision.
-    A reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`."""
+    A reward is a negative loss: if a loop has `rewards`, its mean reward is `-mean_loss`. `trouble` says why the loop is not ready:
+    it does not learn, or its data are damaged; null if all is well."""
 
     name: str
     actions: Actions
@@ -274,6 +277,14 @@ class Status(Struct, kw_only=True):
     model: int
     width: int | None
     epsilon: float | None = None
+    trouble: str | None = None
+
+
+class OutOfService(Struct, kw_only=True):
+    """A loop that cannot be read, and why. It answers no requests; it can be deleted, or restored from a backup."""
+
+    name: str
+    trouble: str
 
 
 class Deleted(Struct, kw_only=True):
@@ -283,9 +294,10 @@ class Deleted(Struct, kw_only=True):
 
 
 class Loops(Struct, kw_only=True):
-    """All loops, by name."""
+    """All loops, by name; those that cannot be read are in `out_of_service`."""
 
     loops: list[Status]
+    out_of_service: list[OutOfService] = []
 
 
 class Objection(Struct, kw_only=True):

@@ -7,9 +7,11 @@ checks its settings and arrays before it allocates memory for them.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,11 @@ Arrays = dict[str, npt.NDArray[Any]]
 Parameters = dict[str, Any]
 Contents = tuple[str, Parameters, Arrays]  # the kind, the parameters and the arrays
 MOST_ROUNDS = 2**53  # the core counts in doubles
+PIECE = 2**19  # bytes that are copied or stored at once; a store writes so many in about a millisecond
+# The types of arrays in a file, in the order of safetensors.
+DTYPES = {"|b1": "BOOL", "|u1": "U8", "|i1": "I8", "<i2": "I16", "<u2": "U16", "<f2": "F16", "<i4": "I32", "<u4": "U32"}
+DTYPES |= {"<f4": "F32", "<c8": "C64", "<f8": "F64", "<i8": "I64", "<u8": "U64"}
+_NUMPY = {name: dtype for dtype, name in DTYPES.items()}
 
 
 @runtime_checkable
@@ -96,13 +103,48 @@ def saveable(*examples: Callable[[int], Any]) -> Callable[[_Class], _Class]:
 
 def encode(kind: str, parameters: Parameters, arrays: Arrays, *, trained_on: RowSketch | None = None) -> bytes:
     """The bytes of a file; `decode` is the inverse, without `trained_on`."""
-    from safetensors.numpy import save
+    return join(pieces(kind, parameters, arrays, trained_on=trained_on))
 
-    header = {"format": str(FORMAT), "kind": kind, "parameters": json.dumps(parameters, sort_keys=True)}
+
+def pieces(
+    kind: str, parameters: Parameters | str, arrays: Arrays, *, trained_on: RowSketch | None = None
+) -> Iterator[bytes]:
+    """The bytes of a file in pieces of PIECE bytes. The arrays are not copied as a whole, so they must not change until the
+    last piece was made. Parameters may be JSON already."""
+    text = parameters if isinstance(parameters, str) else json.dumps(parameters, sort_keys=True)
+    header = {"format": str(FORMAT), "kind": kind, "parameters": text}
     if trained_on is not None:
         header["trained_on"] = trained_on.text
     header["checksum"] = _checksum(header, arrays)
-    return _sort_metadata(save(arrays, metadata=header))
+    # The layout of safetensors: the arrays with the largest items first, so that all are aligned.
+    ordered = sorted(arrays, key=lambda name: (-list(DTYPES).index(arrays[name].dtype.str), name))
+    table: dict[str, Any] = {"__metadata__": dict(sorted(header.items()))}
+    end = 0
+    for name in ordered:
+        array, start, end = arrays[name], end, end + arrays[name].nbytes
+        table[name] = {"dtype": DTYPES[array.dtype.str], "shape": list(array.shape), "data_offsets": [start, end]}
+    head = json.dumps(table, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    parts: list[bytes | memoryview] = [
+        len(head).to_bytes(8, "little") + head,
+        *(_bytes_of(arrays[name]) for name in ordered),
+    ]
+    piece = bytearray()
+    for part in parts:
+        for start in range(0, len(part), PIECE):
+            piece += part[start : start + PIECE]
+            if len(piece) >= PIECE:
+                yield bytes(piece[:PIECE])
+                del piece[:PIECE]
+    yield bytes(piece)
+
+
+def join(pieces: Iterable[bytes]) -> bytes:
+    """The bytes of a file. Other threads run between two pieces."""
+    whole = io.BytesIO()
+    for piece in pieces:
+        whole.write(piece)
+    return whole.getvalue()
 
 
 def decode(data: bytes, *, name: str = "file") -> Contents:
@@ -111,12 +153,27 @@ def decode(data: bytes, *, name: str = "file") -> Contents:
 
 
 def _decode(data: bytes, name: str) -> tuple[Contents, RowSketch | None]:
-    from safetensors.numpy import load
-
+    """Like `safetensors.numpy.load`, which copies all arrays while other threads wait."""
     with _file_errors(name):
-        arrays = load(data)
-        size = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8 : 8 + size]).get("__metadata__", {})
+        start = 8 + int.from_bytes(data[:8], "little")
+        table = json.loads(data[8:start])
+        header = dict(table.pop("__metadata__", {}))
+        if not all(isinstance(text, str) for text in header.values()):
+            raise TypeError("the metadata must be texts")
+        # One copy for all arrays, which NumPy makes without the interpreter's lock, and which the system gets back as a whole.
+        body = np.frombuffer(data, np.uint8)[start:].copy()
+        arrays: Arrays = {}
+        end = 0
+        for each, entry in sorted(table.items(), key=lambda item: item[1]["data_offsets"]):
+            dtype, shape, (first, last) = np.dtype(_NUMPY[entry["dtype"]]), entry["shape"], entry["data_offsets"]
+            if any(type(number) is not int or not 0 <= number < 2**63 for number in (*shape, first, last)):
+                raise ValueError("shapes and offsets must be whole numbers")
+            # Arrays follow each other without gaps.
+            if first != end or last - first != math.prod(shape) * dtype.itemsize or last > len(body):
+                raise ValueError("the offsets of an array do not fit")
+            arrays[each], end = body[first:last].view(dtype).reshape(shape), last
+        if end != len(body) or start > len(data):
+            raise ValueError("there are bytes after the arrays")
     return _verify(header, arrays, name)
 
 
@@ -281,16 +338,6 @@ def _verify(header: dict[str, str], arrays: Arrays, name: str) -> tuple[Contents
     return (kind, parameters, arrays), trained_on
 
 
-def _sort_metadata(file: bytes) -> bytes:
-    """Sort the metadata, which safetensors writes in random order, so that equal objects give equal bytes."""
-    size = int.from_bytes(file[:8], "little")
-    header = json.loads(file[8 : 8 + size])
-    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + file[8 + size :]
-
-
 def _format_message(name: str, header: dict[str, str]) -> str:
     if "format" in header and "kind" in header:
         return f"{name} has format {header['format']}, but this version reads format {FORMAT}. Update manul: pip install -U manul."
@@ -301,5 +348,9 @@ def _checksum(header: dict[str, str], arrays: Arrays) -> str:
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
-        digest.update(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data)
+        digest.update(_bytes_of(arrays[name]))
     return digest.hexdigest()
+
+
+def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

@@ -37,6 +37,9 @@ def filled(kept):
         (event,) = transaction.add_events(first, [Event(0, 0, "import", 0.0, 7.0, "k\0\N{SNOWMAN}")])
         transaction.add_model(first, event.number, b"\x00model")
         transaction.add_snapshot(first, Snapshot(2, b"\xffsnapshot", 2, 0, b"history"), keep=2)
+        transaction.add_piece(first, 3, 0, b"\xffsnap")
+        transaction.add_piece(first, 3, 1, b"shot")
+        transaction.add_snapshot(first, Snapshot(3, b"", 2, 0, b"history"), keep=2, pieces=2)
         transaction.change_loop(first, paused=True)
         transaction.delete_loop(kept.loop)
     kept.loop = first
@@ -72,7 +75,8 @@ def test_a_restored_store_has_every_row_of_the_original(saved, target, tmp_path)
     assert (last, tables) == contents(tmp_path / "again.zip")
     assert last == 2
     assert {name: len(rows) for name, rows in tables.items()} == {
-        "loops": 1, "counts": 1, "firsts": 1, "events": 3, "ids": 2, "blocks": 2, "models": 1, "snapshots": 1
+        "loops": 1, "counts": 1, "firsts": 1, "events": 3, "ids": 2, "blocks": 2, "models": 1, "snapshots": 2,
+        "pieces": 2,
     }  # fmt: skip
 
 
@@ -100,6 +104,28 @@ def test_a_store_with_loops_is_not_restored_to(saved, target):
         restore(saved, target)
     backup(target, saved)
     assert contents(saved) == before
+
+
+def test_one_loop_is_restored_beside_others_under_a_number_of_its_own(saved, target, filled):
+    (row,) = filled.store.loops()
+    store = open_store(target)
+    with store.transaction() as transaction:
+        other = transaction.add_loop("other", b"{}", 1.0, apprentice=False)
+    store.close()
+    assert str(restore(saved, target, loop=row.name)).startswith(f"{saved}: 1 loop, 3 events")
+    for loop, sentence in (row.name, f"already contains the loop '{row.name}'"), ("light", "has no loop 'light'"):
+        with pytest.raises(FileError, match=sentence):
+            restore(saved, target, loop=loop)
+    store = open_store(target)
+    assert [each.name for each in store.loops()] == ["other", row.name]
+    number = store.loops()[1].number
+    assert number != other
+    assert store.counts(number) == filled.store.counts(1)
+    assert store.events(number, 0, 9) == filled.store.events(1, 0, 9)
+    assert store.snapshot(number) == filled.store.snapshot(1)
+    with store.transaction() as transaction:
+        assert transaction.add_loop("later", b"{}", 1.0, apprentice=False) > number
+    store.close()
 
 
 def test_what_deleted_loops_have_left_does_not_mix_with_what_is_restored(saved, filled, tmp_path):
@@ -214,7 +240,7 @@ def test_columns_that_an_older_backup_lacks_get_their_defaults(saved, tmp_path):
         connection.commit()
     restore(saved, str(tmp_path / "newer.db"))
     with closing(sqlite3.connect(tmp_path / "newer.db")) as connection:
-        assert connection.execute("SELECT event, colour FROM snapshots").fetchall() == [(2, b"\x07")]
+        assert connection.execute("SELECT event, colour FROM snapshots").fetchall() == [(2, b"\x07"), (3, b"\x07")]
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)

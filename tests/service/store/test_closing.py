@@ -37,6 +37,6 @@ def test_closing_ends_a_long_read(store, request):
             read = thread.submit(kept._read, ENDLESS[request.node.callspec.params["store"]])
             while not read.running():
                 assert not read.done()
-            kept.check()
+            kept.loops()
             kept.close()
         assert isinstance(read.exception(), StoreFailure)

@@ -29,6 +29,46 @@ def test_a_snapshot_whose_row_has_other_types_is_passed_over(kept, caplog):
     assert "snapshot" in caplog.text
 
 
+def add_pieces(kept, event, *pieces, complete=True):
+    for place, piece in enumerate(pieces):
+        with kept.store.transaction() as transaction:
+            transaction.add_piece(kept.loop, event, place, piece)
+    if complete:
+        with kept.store.transaction() as transaction:
+            transaction.add_snapshot(kept.loop, Snapshot(event, b"", 1, 0), keep=2, pieces=len(pieces))
+
+
+def pieces_of(kept):
+    """The events of all pieces in the store."""
+    with kept.connected() as connection:
+        return [event for (event,) in connection.execute("SELECT event FROM pieces ORDER BY event, place").fetchall()]
+
+
+def test_a_snapshot_is_seen_once_all_its_pieces_are_there(kept):
+    add_snapshots(kept, 5)
+    add_pieces(kept, 9, b"one", b"two", complete=False)
+    kept.reopen()
+    assert kept.store.snapshots(kept.loop) == [5]
+    add_pieces(kept, 9, b"one", b"two", b"three") if "://" not in kept.place else add_pieces(kept, 10, b"onetwothree")
+    assert kept.store.snapshot(kept.loop).model == b"onetwothree"
+
+
+def test_a_snapshot_without_one_of_its_pieces_is_passed_over(kept, caplog):
+    add_pieces(kept, 5, b"a", b"b")
+    add_pieces(kept, 9, b"c", b"d")
+    assert kept.store.snapshot(kept.loop).model == b"cd"
+    kept.damage("DELETE FROM pieces WHERE event = 9 AND place = 0")
+    assert kept.store.snapshot(kept.loop).model == b"ab"
+    assert "snapshot 9 of loop 1 is damaged" in caplog.text
+
+
+def test_pieces_of_older_snapshots_and_of_those_that_were_not_completed_go(kept):
+    add_pieces(kept, 1, b"a", b"b", complete=False)
+    for event in (5, 6, 7, 8, 9):
+        add_pieces(kept, event, b"a", b"b")
+    assert {8, 9} <= {*pieces_of(kept)} <= {7, 8, 9}
+
+
 def test_a_damaged_block_leaves_its_decisions_unknown_and_the_others_alone(kept, caplog):
     for number in (1, 2, 3):
         kept.decide(number)

@@ -7,7 +7,7 @@ from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.store_registry import open_store
 from tests.service.conftest import on_postgres
 
-TABLES = ("blocks", "ids", "events", "models", "snapshots")
+TABLES = ("blocks", "ids", "events", "models", "snapshots", "pieces")
 
 
 def delete(kept):
@@ -27,6 +27,9 @@ def fill(kept):
     with kept.store.transaction() as transaction:
         transaction.add_model(kept.loop, 1, b"model")
         transaction.add_snapshot(kept.loop, Snapshot(1, b"model", 1, 0), keep=2)
+        for place in range(5):
+            transaction.add_piece(kept.loop, 2, place, b"piece")
+        transaction.add_snapshot(kept.loop, Snapshot(2, b"", 1, 0), keep=2, pieces=5)
 
 
 BLOCK = pack([DecisionRow(99, "late", [1.0], None, 0.5, 0.5, 1.0, 0)])
@@ -137,6 +140,6 @@ def test_purging_removes_a_few_rows_at_a_time_and_those_of_deleted_loops_only(ke
         assert before - sum(rows(kept)) <= 10
         if not more:
             break
-    assert rows(kept) == [40, 40, 40, 1, 1]
+    assert rows(kept) == [40, 40, 40, 1, 2, 5]
     with kept.store.transaction() as transaction:
         assert not transaction.purge(10)

@@ -31,7 +31,6 @@ READS = {
     "model": lambda store, loop: store.model(loop, 1),
     "snapshot": lambda store, loop: store.snapshot(loop),
     "snapshots": lambda store, loop: store.snapshots(loop),
-    "check": lambda store, _: store.check(),
     "states": lambda store, _: store.replicas.states(),
 }
 

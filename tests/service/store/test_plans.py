@@ -25,6 +25,7 @@ WRITES = {
     "take_expired": lambda tx, loop, last: tx.take_expired(loop, last + 1.0, 3),
     "add_model": lambda tx, loop, last: tx.add_model(loop, last + 1, b"model"),
     "add_snapshot": lambda tx, loop, last: tx.add_snapshot(loop, Snapshot(last, b"model", 1, 0), keep=2),
+    "add_piece": lambda tx, loop, last: tx.add_piece(loop, last + 1, 0, b"piece"),
     "forget": lambda tx, loop, last: tx.forget(loop, [block(last // 2), block(last // 2 + 1)]),
     "purge": lambda tx, *_: tx.purge(3),
     "delete_loop": lambda tx, loop, _: tx.delete_loop(loop),
@@ -42,7 +43,7 @@ READS = {
     "model": lambda store, loop, _: store.model(loop, 5),
     "snapshot": lambda store, loop, last: [store.snapshot(loop), store.snapshot(loop, before=last)],
     "snapshots": lambda store, loop, _: store.snapshots(loop),
-    "check": lambda store, *_: store.check(),
+    "free_bytes": lambda store, *_: store.free_bytes(),
     "replicas": lambda store, *_: store.replicas and store.replicas.states(),
 }
 
@@ -82,7 +83,7 @@ def exercise(place, loop, last):
 
 def test_every_method_is_called():
     assert set(WRITES) == public(Transaction)
-    assert set(READS) | {"transaction", "close"} == public(Store)
+    assert set(READS) | {"transaction", "transaction_beside", "close"} == public(Store)
 
 
 def public(protocol):

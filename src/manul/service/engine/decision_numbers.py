@@ -20,8 +20,6 @@ class DecisionNumbers:
     def __init__(self, store: Store, loop: int, model: Model) -> None:
         self._store, self._loop, self._model = store, loop, model
         self._void: deque[int] = deque()
-        self._needed = 0
-        self._refill: asyncio.Task[None] | None = None
         self._missing = (0, 0.0)
 
     def take(self, count: int) -> int | None:
@@ -31,20 +29,9 @@ class DecisionNumbers:
 
     async def reserve(self, count: int) -> int:
         """Reserve consecutive numbers, reading more from the store if necessary."""
-        self._needed += count
-        try:
-            while (number := self.take(count)) is None:
-                await asyncio.shield(self._refilling())
-        finally:
-            self._needed -= count
+        while (number := self.take(count)) is None:
+            await asyncio.to_thread(self._store.refill, self._loop, count)
         return number
-
-    def _refilling(self) -> asyncio.Task[None]:
-        """All decisions that need numbers share one request to the store."""
-        if self._refill is None or self._refill.done():
-            self._refill = asyncio.create_task(asyncio.to_thread(self._store.refill, self._loop, self._needed))
-            self._refill.add_done_callback(_note_failure)
-        return self._refill
 
     def void_unused(self) -> None:
         """Void the numbers that were at hand, if a rollout has begun: it needs numbers in the order of decisions."""
@@ -92,9 +79,3 @@ class DecisionNumbers:
             progress, seconds = model.rollout.progress, model.rollout.plan.patience_seconds
             late = [] if seconds is None else progress.waiting(progress.latest, MOST_OVERDUE)
             return progress.overdue(MOST_OVERDUE), late, seconds
-
-
-def _note_failure(refill: asyncio.Task[None]) -> None:
-    """Look at the failure of a refill: asyncio would log it if all who waited are gone."""
-    if not refill.cancelled():
-        refill.exception()

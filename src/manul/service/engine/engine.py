@@ -6,43 +6,38 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.clock import SteadyClock
-from manul.service.engine.deciding import Decider
 from manul.service.engine.following import Following
+from manul.service.engine.group import Groups
 from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_agent import load_model, make_agent
 from manul.service.engine.loop_space import LoopSpace
-from manul.service.engine.losses import ReportedLoss, stated_loss
+from manul.service.engine.requests import Request
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
-from manul.service.engine.write_operations import (
-    EndWaits,
-    Future,
-    LeaveOut,
-    Purge,
-    VoidLost,
-    WriteLosses,
-    WriteVoids,
-    resolve,
-)
+from manul.service.engine.write_operations import EndWaits, LeaveOut, Purge, VoidLost, WriteVoids
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop, stored_body
-from manul.service.store import Event, Fact, LoopRow, Store, StoreFailure, Transaction
-from manul.service.store.blocks import DecisionRow
+from manul.service.store import DAMAGED, Damaged, Event, Fact, LoopGone, LoopRow, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 # Decisions whose waits end per transaction, and rows of deleted loops that one transaction removes.
 EXPIRED_PER_TRANSACTION, PURGED_PER_TRANSACTION = 2000, 2000
 # Seconds for threads to finish when the service stops; everything acknowledged is durable already.
 STOP_SECONDS = 6.0
+# How long the answer to an act of the owner, such as a new model, waits for the learner.
+ACT_SECONDS = 10.0
 
 
 class Engine:
@@ -56,12 +51,16 @@ class Engine:
         clock: Callable[[], float] | None = None,
         snapshot_seconds: float = 60.0,
         snapshot_events: int = 200_000,
+        webhook_hosts: Sequence[str] = (),
+        backups: Path | None = None,
     ) -> None:
-        self.store, self.limits = store, limits or Limits()
+        self.store, self.limits, self.backups = store, limits or Limits(), backups
+        self.webhook_hosts = frozenset(host.lower() for host in webhook_hosts)
         self._clock, self._ahead = clock or SteadyClock(), 0.0
         self.writer = Writer(store)
         self.loops: dict[str, Loop] = {}
-        self.broken: dict[str, LoopRow] = {}
+        # Loops that could not be read, and why.
+        self.broken: dict[str, tuple[LoopRow, str]] = {}
         replicas = store.replicas
         self._following = None if replicas is None else Following(store, replicas, self)
         self.learner = Learner(
@@ -72,10 +71,10 @@ class Engine:
             events=snapshot_events,
             following=self._following,
         )
-        self.decider = Decider(self.writer, self.limits, self.now, self.learn)
+        self.groups = Groups(self.writer, self.limits, self.now, self.learn)
         self.rollouts = RolloutControl(self)
         self._webhooks = Webhooks(self)
-        self._purging = True
+        self.purging = True
         self._background: list[asyncio.Task[None]] = []
         self.ready = False
 
@@ -96,9 +95,10 @@ class Engine:
             self.loops[row.name] = (load or self.restore)(row)
         except StoreFailure:
             raise
-        except Exception:
+        except Exception as error:
             log.exception("loop cannot be read and is out of service", extra={"loop": row.name})
-            self.broken[row.name] = row
+            known = isinstance(error, Damaged) or row.number in self.store.damaged
+            self.broken[row.name] = row, DAMAGED if known else "its settings cannot be read"
 
     async def stop(self) -> None:
         """Finish pending requests, learn what is queued, save snapshots and close the store."""
@@ -110,33 +110,54 @@ class Engine:
         await self._finish_threads()
 
     async def _finish_threads(self) -> None:
-        """Wait for the threads, but not longer than STOP_SECONDS, in case the store hangs."""
+        """Wait for the threads, but not longer than STOP_SECONDS, in case the store does not answer."""
         done = self._events.create_future()
 
         def finish() -> None:
             self.learner.stop()
             self.writer.stop()
             self.store.close()
-            self._events.call_soon_threadsafe(resolve, done, None)
+            with suppress(RuntimeError):  # the event loop is closed, because this took too long
+                self._events.call_soon_threadsafe(done.cancel)
 
-        threading.Thread(target=finish, name="manul-stop", daemon=True).start()
         try:
-            await asyncio.wait_for(done, STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.groups.finish(), STOP_SECONDS / 2)
+                threading.Thread(target=finish, name="manul-stop", daemon=True).start()
+                await asyncio.wait([done])
         except TimeoutError:
-            log.error("the store hangs; stopping without the last snapshots, the next start replays their events")
+            log.error(
+                "the store did not finish within %g s. Everything that was answered is stored; the next start may have to learn "
+                "the latest events again",
+                STOP_SECONDS,
+            )
 
-    def trouble(self, *, names: bool = True) -> str | None:
-        """Why the service is not ready, with or without the names of loops; None if it is."""
+    def trouble(self) -> str | None:
+        """Why the process or its store is not ready; None if it is. Loops have troubles of their own."""
         if not self.ready:
             return "starting or stopping"
+        if self.store.lost is not None:
+            return self.store.lost
         for thread in (self.writer, self.learner):
             if not thread.is_alive():
                 return f"the {thread.name.removeprefix('manul-')} has stopped"
-        if self.writer.failing:
-            return "the store is not writable"
-        if self.learner.failing:
-            return f"learning fails for loop {', '.join(self.learner.failing)}" if names else "a loop fails to learn"
-        return None
+        return "the store is not writable" if self.writer.failing else None
+
+    def loop_trouble(self, loop: Loop) -> str | None:
+        """Why a loop that is served is not ready; None if it is."""
+        return DAMAGED if loop.number in self.store.damaged else loop.feed.failure
+
+    def statuses(self, loops: Iterable[Loop]) -> list[wire.Status]:
+        """The status of each loop that can be read; reads the store."""
+        found = []
+        for loop in loops:
+            with suppress(Damaged, LoopGone):
+                found.append(self.status(loop))
+        return found
+
+    def status(self, loop: Loop) -> wire.Status:
+        return loop.status(self.loop_trouble(loop))
 
     def loop(self, name: str) -> Loop:
         """A loop that this replica already serves; see `find`."""
@@ -153,13 +174,11 @@ class Engine:
 
     def _unknown(self, name: str) -> Problem:
         if name in self.broken:
+            why = self.broken[name][1]
             return Unavailable(
-                f"loop {name!r} is out of service: its settings cannot be read. See the server log.", "loop"
+                f"loop {name!r} is out of service: {why}. Restore a backup, or delete it; see the server log.", "loop"
             )
         return Unknown(f"loop {name!r} does not exist. Create it with POST /v1/loops.", "loop")
-
-    def _is_known(self, name: str) -> bool:
-        return name in self.loops or self._following is None
 
     async def create(self, settings: NewLoop) -> Loop:
         """Create a loop; if it exists with the same settings, return it."""
@@ -195,7 +214,7 @@ class Engine:
 
     async def delete(self, name: str) -> None:
         """Delete a loop; its data are removed from the store in the background."""
-        number = self.broken[name].number if name in self.broken else (await self.find(name)).number
+        number = self.broken[name][0].number if name in self.broken else (await self.find(name)).number
         await self.write(lambda tx: tx.delete_loop(number))
         self.drop(name, number)
 
@@ -225,46 +244,14 @@ class Engine:
         if loop is not None and loop.number == number:
             del self.loops[name]
             loop.stop_waiting()
-        self._purging = True
+        self.purging = True
 
-    def decide(self, name: str, request: wire.NewDecision) -> Future:
-        if not self._is_known(name):
-            return asyncio.ensure_future(self._decide_later(name, request))
-        return self.decider.decide(self.loop(name), request) or asyncio.ensure_future(self._decide_later(name, request))
-
-    async def _decide_later(self, name: str, request: wire.NewDecision) -> DecisionRow:
-        """Decide after reading a new loop or decision numbers from the store."""
-        return await self.decider.decide_later(await self.find(name), request)
-
-    async def observe(self, loop: Loop, observation: wire.NewObservation) -> DecisionRow:
-        """Store an action that the caller chose itself, and its loss if there is one."""
-        stored = await self.decider.observe(loop, observation)
-        if observation.loss is not None or observation.reward is not None:
-            loss = wire.LossOf(
-                id=stored.public_id, loss=observation.loss, reward=observation.reward, key=observation.id
-            )
-            await self._store_losses(loop, [loss], alone=True)
-        return stored
-
-    def report_losses(self, name: str, losses: Sequence[wire.LossOf], *, alone: bool = False) -> Future:
-        """A future of the answers to losses, which completes once all are durable; `alone` if there is one, by itself."""
-        if not self._is_known(name):
-            return asyncio.ensure_future(self._report_losses_later(name, losses, alone=alone))
-        return self._store_losses(self.loop(name), losses, alone=alone)
-
-    async def _report_losses_later(self, name: str, losses: Sequence[wire.LossOf], *, alone: bool) -> Any:
-        return await self._store_losses(await self.find(name), losses, alone=alone)
-
-    def _store_losses(self, loop: Loop, losses: Sequence[wire.LossOf], *, alone: bool) -> Future:
-        reported = [
-            ReportedLoss(
-                each.id, stated_loss(loop.settings.outcome, each, "" if alone else f"losses[{place}]."), each.key
-            )
-            for place, each in enumerate(losses)
-        ]
+    async def ask(self, name: str, request: Request) -> Any:
+        """Fulfil a request; its answer once it is durable."""
         future = self._events.create_future()
-        self.writer.submit(WriteLosses(loop, reported, self.now(), future, self.learn, alone=alone))
-        return future
+        request.respond = partial(_resolve, future)
+        self.groups.add(await self.find(name), request)
+        return await future
 
     async def change(self, loop: Loop, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         await self.write(lambda tx: tx.change_loop(loop.number, paused=paused, apprentice=apprentice))
@@ -281,6 +268,7 @@ class Engine:
         """Replace the model of a loop, after checking that the new one fits."""
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused and cannot import a model. Resume it first.", "loop")
+        self.check_learning(loop)
         await asyncio.to_thread(load_model, model, loop.settings, loop.model.first)
 
         def add(transaction: Transaction) -> Event:
@@ -290,7 +278,24 @@ class Engine:
 
         event = await self.write(add)
         self.learn(loop, [(event, None)])
-        await asyncio.wrap_future(loop.wait_for(event.number))
+        await self.learned(loop, event)
+
+    def check_learning(self, loop: Loop) -> None:
+        """Refuse an act that has to be learned to a loop that cannot learn."""
+        if loop.feed.failure is not None:
+            raise Unavailable(f"loop {loop.name!r} does not learn: {loop.feed.failure}. Nothing was changed.", "loop")
+
+    async def learned(self, loop: Loop, event: Event) -> None:
+        """Wait until an act of the owner, which is stored, has been learned."""
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(loop.wait_for(event.number)), ACT_SECONDS)
+        except TimeoutError:
+            why = self.loop_trouble(loop) or "it has many losses to learn first"
+            raise Unavailable(
+                f"This is stored, but loop {loop.name!r} has not come to it in {ACT_SECONDS:g} s: {why}. It takes effect once "
+                "the loop has learned what came before; do not repeat it.",
+                "loop",
+            ) from None
 
     def now(self) -> float:
         """The current time, never earlier than that of any stored decision."""
@@ -304,12 +309,12 @@ class Engine:
 
     def purge(self) -> None:
         """Remove the data of deleted loops in small transactions; only the leader does so."""
-        if self._purging and self.learner.leads():
-            self._purging = False
+        if self.purging and self.learner.leads():
+            self.purging = False
             self.writer.submit(Purge(PURGED_PER_TRANSACTION, self._continue_purge))
 
     def _continue_purge(self, left: bool, error: Exception | None) -> None:  # noqa: FBT001
-        self._purging = self._purging or left or error is not None
+        self.purging = self.purging or left or error is not None
         if error is None:
             self.purge()
 
@@ -377,6 +382,16 @@ class Engine:
             deliver_answers(answers)
 
 
+def _resolve(future: asyncio.Future[Any], answer: Any) -> None:
+    """Complete a future, unless its caller is gone."""
+    if future.done():
+        return
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
+
+
 def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> LoopRow:
     state = {"paused": False, "apprentice": settings.apprentice}
     return LoopRow(number=number, name=settings.name, settings=body, created=created, **state)
@@ -389,7 +404,9 @@ def _same(one: NewLoop, other: NewLoop) -> bool:
 
 def check_settings(settings: NewLoop) -> None:
     """Refuse settings of a loop that contradict each other."""
-    LoopSpace.of(settings)
+    for name in LoopSpace.of(settings).names:
+        if "\0" in name:  # logs are exchanged as C strings, which end there
+            raise Invalid(f"the name of a knob must have no null character, got {name!r}.", "actions")
     try:
         outcome = settings.learned
     except ManulError as error:

@@ -17,12 +17,13 @@ class Feed:
     """A queue of events, and those who wait until the model contains one.
 
     While it is `behind`, the learner reads events from the store, and none are queued. The learner also notes here until when
-    the loop rests after a failure, the event and the time of the last snapshot (`saved`), and when to retry one that failed.
+    the loop rests after a `failure`, the event and the time of the last snapshot (`saved`), and when to retry one that failed.
     """
 
     def __init__(self) -> None:
         self.behind = True
         self.rests_until = self.save_after = 0.0
+        self.failure: str | None = None
         self.saved: tuple[int, float] | None = None
         self._queue: deque[Fact] = deque()
         self._newest = 0

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from manul.service.engine.loop import Loop
-from manul.service.store import Replicas, State, Store
+from manul.service.store import Damaged, Replicas, State, Store
 
 if TYPE_CHECKING:
     from manul.service.engine.engine import Engine
@@ -25,6 +25,7 @@ class Following:
         self._membership = replicas.membership
         self._seen: dict[int, State] = {}
         self._damaged: dict[int, int] = {}
+        self._unreadable: set[int] = set()
         self._finding = threading.Lock()
 
     def refresh(self) -> None:
@@ -41,8 +42,17 @@ class Following:
         known = {loop.number: loop for loop in list(self._served.loops.values())}
         for state in states:
             if state.number in known:
-                self._follow(known[state.number], state, began)
-                self._read_decisions_of_others(known[state.number])
+                self._follow_alone(known[state.number], state, began)
+
+    def _follow_alone(self, loop: Loop, state: State, began: float) -> None:
+        """Follow a loop; one that cannot be read keeps its model, and does not hold up the others."""
+        try:
+            self._follow(loop, state, began)
+            self._read_decisions_of_others(loop)
+        except Damaged:
+            if loop.number not in self._unreadable:
+                log.exception("loop cannot be followed; deciding with the previous model", extra={"loop": loop.name})
+            self._unreadable.add(loop.number)
 
     def find_new_loops(self) -> None:
         """Serve loops that other replicas have created; callable from any thread."""
@@ -57,7 +67,7 @@ class Following:
 
     def _names(self) -> dict[str, int]:
         broken, loops = list(self._served.broken.values()), list(self._served.loops.values())
-        return {row.name: row.number for row in broken} | {loop.name: loop.number for loop in loops}
+        return {row.name: row.number for row, _ in broken} | {loop.name: loop.number for loop in loops}
 
     def _follow(self, loop: Loop, state: State, began: float) -> None:
         """Apply a state that was read from a time on: it may lack what this replica itself has changed since."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from functools import partial
+from itertools import chain
 
 from manul.service.engine.following import Following
 from manul.service.engine.group_commit import SpanMaker, Writer, no_span
 from manul.service.engine.loop import Loop
-from manul.service.errors import Problem
-from manul.service.store import Event, Fact, Store, StoreFailure
+from manul.service.errors import Problem, Unavailable
+from manul.service.store import DAMAGED, Collision, Damaged, Event, Fact, Store, StoreFailure, Transaction
 
 log = logging.getLogger("manul.service")
 # Events of one loop before the next loop gets its turn.
@@ -20,14 +24,19 @@ EVENTS_PER_TURN = 512
 SNAPSHOTS_KEPT = 2
 # Seconds between two reads of what other replicas did.
 POLL_SECONDS = 0.05
+# Seconds in which events gather: to learn many together costs less than one by one.
+GATHER_SECONDS = 0.003
 # Seconds to wait after the store could not be read or a loop failed.
 FAILURE_SECONDS = 1.0
 # The longest time between snapshots if other replicas follow them.
 REPLICA_SNAPSHOT_SECONDS = 2.0
 # The longest time until a failed snapshot is retried.
 RETRY_SECONDS = 10.0
-# Time for the last snapshots when the service stops; a loop that gets none replays its events at the next start.
-STOP_SECONDS = 5.0
+# The largest share of the time that the learner saves a large model, unless that is urgent. Other loops learn nothing meanwhile.
+SAVING_SHARE = 0.05
+# Time to learn what is queued and to save the last snapshots when the service stops; a loop that gets none replays its events
+# at the next start.
+LEARN_SECONDS, STOP_SECONDS = 2.0, 5.0
 
 
 class Learner(threading.Thread):
@@ -49,7 +58,7 @@ class Learner(threading.Thread):
         if following is not None:
             self._seconds = min(seconds, REPLICA_SNAPSHOT_SECONDS)
         self._woken, self._stopped = threading.Event(), threading.Event()
-        self._has_more = False
+        self._has_more, self._deadline = False, math.inf
         self.span: SpanMaker = no_span
 
     def wake(self) -> None:
@@ -57,6 +66,7 @@ class Learner(threading.Thread):
 
     def stop(self) -> None:
         """Learn what is queued, save a snapshot of every loop, and stop."""
+        self._deadline = time.monotonic() + STOP_SECONDS
         self._stopped.set()
         self.wake()
         self.join()
@@ -90,17 +100,23 @@ class Learner(threading.Thread):
             return
         if not any(busy):
             self._woken.wait(min(self._seconds, FAILURE_SECONDS) if self.failing else self._seconds)
-        time.sleep(0)
+        self._stopped.wait(0 if self._has_more else GATHER_SECONDS)
 
     def _finish(self) -> None:
-        deadline = time.monotonic() + STOP_SECONDS
         if self._following is not None:
             self._following.refresh()
+        # The rest of the time is for snapshots: also one of a model that lacks the latest events shortens the next start.
+        until = self._deadline - STOP_SECONDS + LEARN_SECONDS
         for loop in self._loops():
-            while not loop.paused and time.monotonic() < deadline and self._guarded_turn(loop):
+            while not loop.paused and time.monotonic() < until and self._guarded_turn(loop):
                 pass
-            if self.learns(loop) and time.monotonic() < deadline:
-                self._save_snapshot(loop)
+        own = [loop for loop in self._loops() if self.learns(loop)]
+        saved = [time.monotonic() < self._deadline and self._save_snapshot(loop) for loop in own]
+        if not all(saved):
+            log.warning(
+                "the last snapshots of %d loops were not saved; the next start learns their latest events again",
+                saved.count(False),
+            )
 
     def _guarded_turn(self, loop: Loop) -> bool:
         """Give a loop its turn. If it fails, the others continue, and this one reads its events again from the store."""
@@ -111,12 +127,14 @@ class Learner(threading.Thread):
         except StoreFailure:
             loop.feed.fall_behind()
             raise
-        except Exception:
-            log.exception("loop failed to learn; retrying", extra={"loop": loop.name})
+        except Exception as error:
+            if loop.feed.failure is None:
+                log.exception("loop failed to learn; retrying every second", extra={"loop": loop.name})
             loop.feed.rests_until = time.monotonic() + FAILURE_SECONDS
+            loop.feed.failure = DAMAGED if isinstance(error, Damaged) else "learning fails, and is retried every second"
             loop.feed.fall_behind()
             return False
-        loop.feed.rests_until = 0.0
+        loop.feed.rests_until, loop.feed.failure = 0.0, None
         return busy
 
     @property
@@ -131,9 +149,11 @@ class Learner(threading.Thread):
         return self._following is None or self._following.learns(loop.number)
 
     def catch_up(self, loop: Loop) -> None:
-        """Learn everything in the store, in the caller's thread."""
+        """Learn everything in the store, in the caller's thread; a loop whose events cannot be read must not be served."""
         while loop.feed.behind and not loop.paused and self._guarded_turn(loop):
             pass
+        if loop.feed.failure == DAMAGED:
+            raise Damaged
 
     def _turn(self, loop: Loop) -> bool:
         """Learn the next events of a loop; returns whether there may be more."""
@@ -180,17 +200,49 @@ class Learner(threading.Thread):
         if now >= loop.feed.save_after and (new >= self._events or (new and now - at >= self._seconds)):
             self._save_snapshot(loop)
 
-    def _save_snapshot(self, loop: Loop) -> None:
-        if loop.model.event in self._store.snapshots(loop.number)[:1] or not loop.model.event:
-            return
-        snapshot = loop.model.snapshot()
+    def _save_snapshot(self, loop: Loop) -> bool:
+        """Save a snapshot unless the newest one is of the same model; returns whether there is one then."""
+        began = time.monotonic()
         try:
-            self._writer.call(lambda transaction: transaction.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT))
-            loop.feed.saved = snapshot.event, time.monotonic()
-            log.info("saved a snapshot", extra={"loop": loop.name, "event": snapshot.event})
-        except Problem:
+            if loop.model.event in self._store.snapshots(loop.number)[:1] or not loop.model.event:
+                return True
+            event, pieces = self._write_snapshot(loop)
+        except (Problem, StoreFailure, Collision):
             loop.feed.save_after = time.monotonic() + min(RETRY_SECONDS, self._seconds)
             log.warning("could not save a snapshot; it will be retried", extra={"loop": loop.name})
+            return False
+        now = time.monotonic()
+        loop.feed.saved, loop.feed.save_after = (event, now), now + (now - began) / SAVING_SHARE if pieces else 0.0
+        log.info("saved a snapshot", extra={"loop": loop.name, "event": event})
+        return True
+
+    def _write_snapshot(self, loop: Loop) -> tuple[int, int]:
+        """Write a snapshot; a large model is written in pieces, so that other writes do not wait for it. Returns its event and
+        the number of pieces."""
+        snapshot, pieces = loop.model.begin_snapshot()
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            snapshot = snapshot._replace(model=first)
+            self._writer.call(lambda transaction: transaction.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT))
+            return snapshot.event, 0
+        beside = self._store.transaction_beside()
+        with nullcontext() if beside is None else beside as own:
+
+            def write(function: Callable[[Transaction], None]) -> None:
+                if time.monotonic() > self._deadline:
+                    raise Unavailable("There is no time for a snapshot.")
+                self._writer.call(function) if own is None else function(own)
+
+            count = 0
+            for piece in chain((first, second), pieces):
+                write(partial(_add_piece, loop.number, snapshot.event, count, piece))
+                count += 1
+            write(lambda tx: tx.add_snapshot(loop.number, snapshot, keep=SNAPSHOTS_KEPT, pieces=count))
+        return snapshot.event, count
+
+
+def _add_piece(loop: int, event: int, place: int, piece: bytes, transaction: Transaction) -> None:
+    transaction.add_piece(loop, event, place, piece)
 
 
 def _moves(loop: Loop) -> int:

@@ -108,7 +108,7 @@ class Loop:
         self.feed.advance(None if self.paused else self.model.event)
         return future
 
-    def status(self) -> wire.Status:
+    def status(self, trouble: str | None) -> wire.Status:
         """The current status; reads the store."""
         counts, settings, model = self._store.counts(self.number), self.settings, self.model
         assert settings.losses is not None
@@ -135,6 +135,7 @@ class Loop:
             model=model.event,
             width=seen_by(model.agent).width,
             epsilon=model.agent.current_epsilon,
+            trouble=trouble,
         )
 
     def stop_waiting(self) -> None:

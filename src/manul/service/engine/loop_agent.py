@@ -114,23 +114,17 @@ def draw_many(
         narrowed = [within or agent.actions for within in withins] if any(withins) else None
         drawn: Decisions = agent.decide_many_again(np.array(numbers, np.uint64), matrix, narrowed)
         return drawn
-    alone: list[Any] = [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
-    if not agent.space.is_number:
-        return alone
-    columns = zip(
-        *((each.action, each.density, np.nan if each.floor is None else each.floor) for each in alone), strict=True
-    )
-    actions, densities, floors = (np.array(column, np.float64) for column in columns)
-    return Decisions(actions, densities, floors=floors)
+    return [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
 
 
-def split(decisions: Decisions | list[Decision]) -> list[tuple[Any, float, float | None, dict[str, float] | None]]:
-    """Decisions one by one: action, density, floor, and densities by knob."""
+def split(decisions: Decisions | list[Decision]) -> tuple[Sequence[Any], ...]:
+    """The actions, the densities, the floors and the densities by knob of decisions."""
     if isinstance(decisions, list):
-        return [(each.action, each.density, each.floor, each.densities) for each in decisions]
-    actions, densities, floors = decisions.actions.tolist(), decisions.densities.tolist(), decisions.floors
-    known = [None] * len(actions) if floors is None else floors.tolist()
-    return [(*each, None) for each in zip(actions, densities, known, strict=True)]
+        columns = [(each.action, each.density, each.floor, each.densities) for each in decisions]
+        return tuple(zip(*columns, strict=True))
+    actions, nothing = decisions.actions.tolist(), [None] * len(decisions.actions)
+    floors = nothing if decisions.floors is None else decisions.floors.tolist()
+    return actions, decisions.densities.tolist(), floors, nothing
 
 
 def density_of(agent: LoopAgent, context: Context, action: Any, within: Any) -> tuple[float, float]:

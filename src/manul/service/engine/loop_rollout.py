@@ -96,8 +96,12 @@ class LoopRollout:
         playing: bool,
     ) -> tuple[Decision, RolloutTicket]:
         """Draw from one of the arms; the learner gets no traffic unless it is `playing`."""
-        action = callers_action if self.settings.baseline == CALLER else None
-        baseline = self.baseline.arm(context, within, action)
+        if callers_action is not None and self.settings.baseline != CALLER:
+            raise Invalid(
+                'action is only for a rollout with the baseline "caller"; this one has another baseline. Leave it out.',
+                "action",
+            )
+        baseline = self.baseline.arm(context, within, callers_action)
         learner = agent.decide_again(key, context, within)
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
@@ -264,8 +268,6 @@ class LoopRollout:
 
 def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, Within]:
     """The baseline, the plan and the range of losses of a rollout; an error names the setting that is wrong."""
-    if settings.webhook is not None:
-        check_url(settings.webhook.url)
     space = LoopSpace.of(loop)
     try:
         plan = settings.plan

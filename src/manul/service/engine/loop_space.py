@@ -83,10 +83,7 @@ class LoopSpace(ActionSpace[Any]):
 
     def decision(self, stored: DecisionRow) -> Decision:
         """A stored decision; an action of unknown density counts as if it had been drawn uniformly from what was allowed."""
-        density = stored.density
-        if density is None:
-            density = 1.0 / math.prod(self._lengths(stored))
-        return Decision(stored.action, density, stored.within, None, stored.densities)
+        return Decision(stored.action, self._density(stored), stored.within, None, stored.densities)
 
     def _lengths(self, stored: DecisionRow) -> list[float]:
         """What the narrower range and the limits left of each knob: 1 / (its density if its positions were uniform)."""
@@ -103,15 +100,17 @@ class LoopSpace(ActionSpace[Any]):
 
     def decisions(self, stored: Sequence[DecisionRow]) -> Decisions:
         """Stored decisions as columns."""
-        rows = [self.decision(each) for each in stored]
-        actions, densities = (
-            (self.unwrap(self.columns_of([each.action for each in rows]))),
-            [row.density for row in rows],
-        )
-        if not self.is_number or not any(each.within for each in rows):
-            return Decisions(actions, np.array(densities))
-        lows, highs = np.array([each.within or self.ends for each in rows], np.float64).T
-        return Decisions(actions, np.array(densities), lows, highs)
+        given, densities = [each.action for each in stored], np.array([self._density(each) for each in stored])
+        if not self.is_number:
+            return Decisions(self.unwrap(self.columns_of(given)), densities)
+        actions = self.knobs[0][1].as_column(given, "action")
+        if not any(each.within for each in stored):
+            return Decisions(actions, densities)
+        lows, highs = np.array([each.within or self.ends for each in stored], np.float64).T
+        return Decisions(actions, densities, lows, highs)
+
+    def _density(self, stored: DecisionRow) -> float:
+        return 1.0 / math.prod(self._lengths(stored)) if stored.density is None else stored.density
 
     def check_density(self, density: float | None, densities: Mapping[str, float] | None) -> float | None:
         """The density of an observed action, which the densities of all its knobs may replace."""

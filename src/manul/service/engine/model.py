@@ -13,8 +13,10 @@ import msgspec
 import numpy as np
 
 from manul.actions.decision import Decision, Decisions
-from manul.agents.player_host import seen_by
+from manul.agents.base import file_pieces, file_views
+from manul.agents.player_host import expected_nbytes, seen_by
 from manul.agents.rollout.rollout_progress import Ticket
+from manul.contexts import dates
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.outcomes import outcome_of
@@ -31,15 +33,15 @@ from manul.utils.validation import Floats
 
 log = logging.getLogger("manul.service")
 # Outcomes that are learned per acquisition of the lock; decisions wait for at most so many.
-LEARN_BATCH = 32
+LEARN_BATCH = 64
 
 
 class Drawn(NamedTuple):
-    """A drawn decision, the last event that the model contained, and its ticket if a rollout is running."""
+    """Drawn decisions, the last event that the model contained, and their tickets if a rollout is running."""
 
-    decision: Decision | Decision
+    decisions: Decisions | list[Decision]
     model: int
-    ticket: RolloutTicket | None
+    tickets: Sequence[RolloutTicket | None]
 
 
 class Model:
@@ -60,7 +62,15 @@ class Model:
         # The context of the first stored decision, and the one that contexts must be like.
         self.first: Any = None
         self._shape: Any = None
-        self._lock = threading.Lock()
+        self._expected_bytes: dict[int | None, int] = {}
+        # The first is held by what changes the model, and by those who read it for longer than a decision may wait; it is taken
+        # before the other one, which decisions take.
+        self._learning, self._lock = threading.Lock(), threading.Lock()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._learning, self._lock:
+            yield
 
     @contextmanager
     def hold(self) -> Iterator[Model]:
@@ -72,9 +82,17 @@ class Model:
     def has_shape(self) -> bool:
         return self._shape is not None
 
+    def expected_bytes(self, width: int | None) -> int:
+        """The memory of an agent for contexts of this width, or with names (None)."""
+        if width not in self._expected_bytes:
+            self._expected_bytes[width] = expected_nbytes(loop_agent.make_agent(self.settings), width)
+        return self._expected_bytes[width]
+
     def context(self, context: Any) -> Any:
         """A context as it is stored: a missing one becomes an empty row or mapping, as the loop uses."""
         if context:
+            if isinstance(context, dict):
+                check_dates(context)
             return context
         return {} if isinstance(self._shape, dict) or seen_by(self.agent).named else []
 
@@ -112,26 +130,38 @@ class Model:
             contexts = [self._shape]
         return list(islice(filter(self.accepts, reversed(contexts)), count))[::-1]
 
-    def draw(self, number: int, key: int, context: Any, within: Any, callers_action: Any = None) -> Drawn:
-        """Draw the action of a decision with a number; `key` seeds the draw, and `callers_action` is what the caller would choose."""
-        # The core takes an array without a conversion.
-        features = context if isinstance(context, dict) else np.array(context, np.float64)
-        with self._deciding(context):
+    def draw(
+        self,
+        numbers: Sequence[int],
+        keys: Sequence[int],
+        contexts: Sequence[Any],
+        withins: Sequence[Any],
+        callers_actions: Sequence[Any],
+        matrix: Floats | None = None,
+    ) -> Drawn:
+        """Draw the actions of decisions with some numbers from one state of the model.
+
+        `keys` seed the draws, `callers_actions` are what the callers would choose, and `matrix` has the contexts if all are rows.
+        """
+        with self._deciding(contexts[0]):
             if self.rollout is None:
-                return Drawn(self.agent.decide_again(key, features, within), self.event, None)
+                drawn = loop_agent.draw_many(self.agent, keys, contexts, matrix, withins)
+                return Drawn(drawn, self.event, [None] * len(numbers))
             replicas, generation = self.membership()
             playing = replicas > 0 and generation == self.generation and not self.is_stopped(self.rollout)
-            decision, ticket = self.rollout.draw(self.agent, key, features, within, callers_action, playing=playing)
-            # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
-            self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
-            return Drawn(decision, self.event, ticket)
-
-    def draw_many(
-        self, numbers: Sequence[int], contexts: Sequence[Any], matrix: Floats | None, withins: Sequence[Any]
-    ) -> tuple[Decisions | list[Decision], int]:
-        """Draw many actions from one state of the model; `matrix` has the contexts unless they are mappings."""
-        with self._deciding(contexts[0]):
-            return loop_agent.draw_many(self.agent, numbers, contexts, matrix, withins), self.event
+            decisions, tickets = list[Decision](), list[RolloutTicket | None]()
+            # One by one, because each decision changes what the guarantee leaves for the next one.
+            for number, key, context, within, action in zip(
+                numbers, keys, contexts, withins, callers_actions, strict=True
+            ):
+                # The core takes an array without a conversion.
+                features = context if isinstance(context, dict) else np.array(context, np.float64)
+                decision, ticket = self.rollout.draw(self.agent, key, features, within, action, playing=playing)
+                # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
+                self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
+                decisions.append(decision)
+                tickets.append(ticket)
+            return Drawn(decisions, self.event, tickets)
 
     def distribution(self, context: Any) -> Any:
         """The distribution that decisions are drawn from, without the rollout."""
@@ -179,21 +209,33 @@ class Model:
     def restore(self, snapshot: Snapshot) -> None:
         agent = loop_agent.from_bytes(snapshot.model)
         rollout = LoopRollout.from_bytes(self.settings, snapshot.rollout) if snapshot.rollout else None
-        with self._lock:
+        with self._changing():
             self.agent, self.event = agent, snapshot.event
             self._follow(rollout)
             self.learned, self.refused = snapshot.learned, snapshot.refused
         self.history.restore(snapshot.history)
 
     def snapshot(self) -> Snapshot:
-        """The current model. Its history fits the model only if this is called in the learner's thread."""
-        # Only the copy of the arrays holds up decisions, not their encoding, which takes much longer.
+        """The current model; decisions go on meanwhile."""
+        with self._learning:
+            snapshot, pieces = self.begin_snapshot()
+            return snapshot._replace(model=model_files.join(pieces))
+
+    def begin_snapshot(self) -> tuple[Snapshot, Iterator[bytes]]:
+        """A snapshot without its model, and the model in pieces, which are made one by one while decisions go on; called in the
+        learner's thread, which must learn nothing until it has the last piece."""
         with self._lock:
-            contents, trained_on = model_files.contents(self.agent), model_files.trained_on(self.agent)  # type: ignore[arg-type]
-            event, learned, refused = self.event, self.learned, self.refused
+            agent: Any = self.agent
+            views = file_views(agent)
+            # What an agent outside the core changes when it decides is unknown, so its contents are copied under the lock.
+            contents = model_files.contents(agent) if views is None else None
             rollout = b"" if self.rollout is None else self.rollout.to_bytes()
-        model = model_files.encode(*contents, trained_on=trained_on)
-        return Snapshot(event, model, learned, refused, self.history.to_bytes(), rollout)
+            snapshot = Snapshot(self.event, b"", self.learned, self.refused, rollout=rollout)
+        snapshot = snapshot._replace(history=self.history.to_bytes())
+        if views is not None:
+            return snapshot, file_pieces(agent, views)
+        assert contents is not None
+        return snapshot, model_files.pieces(*contents, trained_on=model_files.trained_on(agent))
 
     def learn(self, facts: Sequence[Fact], read_model: Callable[[int], bytes]) -> None:
         """Learn the next events, in order; `read_model` reads what is stored under an import or an act of the owner."""
@@ -215,7 +257,7 @@ class Model:
         agent = loop_agent.from_bytes(body)
         if self.first is not None:
             agent.decide_again(0, self.first)
-        with self._lock:
+        with self._changing():
             self.agent, self.event = agent, event.number
             if self.rollout is not None:
                 self.rollout.restart(event)
@@ -223,7 +265,7 @@ class Model:
 
     def _apply_act(self, event: Event, body: bytes) -> None:
         act = msgspec.json.decode(body, type=OwnerAct)
-        with self._lock:
+        with self._changing():
             if act.act == "start":
                 assert act.settings is not None
                 at: Any = {"event": event.number, "time": event.time, "again": self.rollout is not None}
@@ -243,7 +285,7 @@ class Model:
         """Add events to the history, then learn those that are outcomes."""
         self.history.add(facts)
         outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
-        with self._lock:
+        with self._changing():
             self._judge(outcomes)
             if outcomes and not self.learn_many(outcomes):
                 for event, decision in outcomes:
@@ -304,6 +346,21 @@ class Model:
                 "event cannot be learned; skipping it",
                 extra={"loop": self.settings.name, "event": event.number, "decision": event.decision, "why": why},
             )
+
+
+def check_dates(context: dict[str, Any]) -> None:
+    """Refuse an object with a date or a time of day and more, which the core would take for a mapping."""
+    rest = [value for value in context.values() if isinstance(value, dict | list)]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict) and len(value) > 1 and (dates.DATE in value or dates.CLOCK in value):
+            key = dates.DATE if dates.DATE in value else dates.CLOCK
+            others = ", ".join(name for name in value if name != key)[:80]
+            raise Invalid(
+                f"context has an object with {key} and other fields, {others}. Send {{{key!r}: ...}} alone.", "context"
+            )
+        within = value.values() if isinstance(value, dict) else value
+        rest.extend(each for each in within if isinstance(each, dict | list))
 
 
 def refusal(error: ManulError) -> Invalid:

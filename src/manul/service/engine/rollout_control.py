@@ -13,8 +13,9 @@ import msgspec
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_progress import COHORT
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts
+from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts, check_url
 from manul.service.engine.model import Model
+from manul.service.engine.webhooks import check_host
 from manul.service.errors import Conflict, Unavailable, Unknown
 from manul.service.rollout_schema import NewRollout, Rollout, Status
 from manul.service.store import Event, Transaction
@@ -39,6 +40,9 @@ class RolloutControl:
         has ended starts again only with `restart`."""
         running, again = loop.model.rollout, settings.restart
         settings = msgspec.structs.replace(settings, restart=False)
+        if settings.webhook is not None:
+            check_url(settings.webhook.url)
+            check_host(settings.webhook.url, self._engine.webhook_hosts)
         trial = LoopRollout(loop.settings, settings, event=0, time=self._engine.now(), first=0)
         if loop.model.first is not None:
             check_contexts(trial, loop.model.first)
@@ -100,10 +104,10 @@ class RolloutControl:
     async def _store_act(self, loop: Loop, act: OwnerAct) -> None:
         if loop.paused:
             raise Conflict(f"loop {loop.name!r} is paused, and so is its rollout. Resume the loop first.", "loop")
-
+        self._engine.check_learning(loop)
         event = await self._engine.write(lambda transaction: add_act(transaction, loop.number, act, self._engine.now()))
         self._engine.learn(loop, [(event, None)])
-        await asyncio.wrap_future(loop.wait_for(event.number))
+        await self._engine.learned(loop, event)
 
 
 def add_act(transaction: Transaction, loop: int, act: OwnerAct, time: float) -> Event:

@@ -5,38 +5,79 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import http.client
+import ipaddress
 import logging
+import socket
 import threading
 import time
-import urllib.error
-import urllib.request
-from contextlib import suppress
+from collections.abc import Collection
+from contextlib import closing, suppress
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from manul.service.engine.loop import Loop
-from manul.service.errors import Problem
+from manul.service.errors import Invalid, Problem
 from manul.service.rollout_schema import RolloutMove, Webhook
 
 if TYPE_CHECKING:
     from manul.service.engine.engine import Engine
 
 log = logging.getLogger("manul.service")
+INNER = "{host} is an inner address. Start the service with --webhook-host {host} to allow it"
 # Seconds between two looks for moves, of silence that end an attempt to send, of any attempt, and the longest pause after
 # failed attempts.
 POLL_SECONDS, SEND_SECONDS, LONGEST_SEND, LONGEST_PAUSE = 1.0, 10.0, 20.0, 300.0
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A move is only sent to the URL that the owner gave."""
+class _Connection(http.client.HTTPConnection):
+    """A connection to an address that was checked, not to one that the name may lead to a moment later."""
 
-    def redirect_request(self, *_: Any) -> None:
-        """Refuse; the response then counts as a failure."""
+    inner_hosts: Collection[str] = ()
+
+    def connect(self) -> None:
+        if self.host.lower() in self.inner_hosts:
+            return super().connect()
+        found = [str(each[4][0]) for each in socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)]
+        if any(map(is_inner, found)):
+            raise OSError(INNER.format(host=self.host))
+        for address in found[:-1]:
+            with suppress(OSError):
+                self.sock = socket.create_connection((address, self.port), self.timeout)
+                return None
+        self.sock = socket.create_connection((found[-1], self.port), self.timeout)
+        return None
 
 
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+class _SecureConnection(http.client.HTTPSConnection, _Connection):
+    """The same with TLS."""
+
+
+def is_inner(address: str) -> bool:
+    """Whether an address is one of this machine or of its own network.
+
+    >>> is_inner("10.0.0.7"), is_inner("::ffff:127.0.0.1"), is_inner("169.254.169.254"), is_inner("8.8.8.8")
+    (True, True, True, False)
+    """
+    found = ipaddress.ip_address(address.partition("%")[0])
+    found = (found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None) or found
+    return not found.is_global or found.is_multicast
+
+
+def check_host(url: str, inner_hosts: Collection[str]) -> None:
+    """Refuse an inner address in a URL; what a name leads to is checked whenever a move is sent."""
+    host = (urlsplit(url).hostname or "").lower()
+    try:
+        inner = is_inner(host)
+    except ValueError:
+        inner = host == "localhost" or host.endswith(".localhost")
+    if inner and host not in inner_hosts:
+        raise Invalid(
+            f"webhook.url must not lead into the network of the service: {INNER.format(host=host)}.", "webhook.url"
+        )
 
 
 def sign(secret: str, body: bytes) -> str:
@@ -44,19 +85,21 @@ def sign(secret: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def send(webhook: Webhook, loop: str, move: RolloutMove) -> None:
-    """Send a move; raises OSError, ValueError or HTTPException if it is not received."""
+def send(webhook: Webhook, loop: str, move: RolloutMove, inner_hosts: Collection[str] = ()) -> None:
+    """Send a move; raises OSError, ValueError or HTTPException if it is not received. Redirects are not followed."""
     body = msgspec.json.encode({"loop": loop, **msgspec.structs.asdict(move)})
     headers = {"Content-Type": "application/json", "X-Manul-Signature": sign(webhook.secret, body)}
-    request = urllib.request.Request(webhook.url, body, headers, method="POST")
-    try:
-        _opener.open(request, timeout=SEND_SECONDS).close()
-    except urllib.error.HTTPError as error:
-        with error:
-            raise OSError(f"the receiver responded with status {error.code}") from None
+    url = urlsplit(webhook.url)
+    kind = _SecureConnection if url.scheme == "https" else _Connection
+    with closing(kind(url.hostname or "", url.port, timeout=SEND_SECONDS)) as connection:
+        connection.inner_hosts = inner_hosts
+        connection.request("POST", urlunsplit(("", "", url.path or "/", url.query, "")), body, headers)
+        status = connection.getresponse().status
+    if not 200 <= status < 300:
+        raise OSError(f"the receiver responded with status {status}")
 
 
-async def send_in_background(webhook: Webhook, loop: str, move: RolloutMove) -> None:
+async def send_in_background(webhook: Webhook, loop: str, move: RolloutMove, inner_hosts: Collection[str]) -> None:
     """Send a move in a thread of its own, so that a receiver that hangs blocks neither other threads nor the end of the
     process; raises OSError if it is not received."""
     waiting = asyncio.get_running_loop()
@@ -69,7 +112,7 @@ async def send_in_background(webhook: Webhook, loop: str, move: RolloutMove) -> 
     def work() -> None:
         error: Exception | None = None
         try:
-            send(webhook, loop, move)
+            send(webhook, loop, move, inner_hosts)
         except (OSError, ValueError, HTTPException) as problem:
             error = problem
         except Exception as problem:
@@ -98,7 +141,9 @@ class Webhooks:
         engine = self._engine
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            due = [loop for loop in list(engine.loops.values()) if engine.learner.learns(loop) and self._is_due(loop)]
+            loops = [loop for loop in list(engine.loops.values()) if engine.learner.learns(loop)]
+            # Of a loop that does not learn, it could not be noted what was sent.
+            due = [loop for loop in loops if self._is_due(loop) and engine.loop_trouble(loop) is None]
             for error in await asyncio.gather(*(self._send_all(loop) for loop in due), return_exceptions=True):
                 if isinstance(error, Exception):  # such as a loop that was deleted in the meantime
                     log.error("moves of a rollout cannot be sent", exc_info=error)
@@ -115,7 +160,7 @@ class Webhooks:
         assert webhook is not None
         try:
             for move in moves:
-                await send_in_background(webhook, loop.name, move)
+                await send_in_background(webhook, loop.name, move, self._engine.webhook_hosts)
                 sent += 1
             self._failures.pop(loop.number, None)
         except OSError as error:

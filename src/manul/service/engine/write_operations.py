@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any
 
 from manul.service import wire
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Loop
-from manul.service.errors import Conflict, Unknown
+from manul.service.engine.requests import Request
+from manul.service.errors import Conflict, Problem, Unknown
 from manul.service.store import OUTCOMES, Collision, Event, Fact, Kind, Lookup, Transaction
 from manul.service.store.blocks import OWN, Block, DecisionRow, pack
 
-Future = asyncio.Future[Any]
 Learn = Callable[[Loop, list[Fact]], None]
 # The events after which a rollout does not wait for the loss of a decision.
 SETTLED: tuple[Kind, ...] = (*OUTCOMES, "void", "overdue")
@@ -28,16 +25,6 @@ def own_number(id_: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
-def resolve(future: Future, value: object, error: Exception | None = None) -> None:
-    """Complete a future, unless its caller is gone."""
-    if future.done():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(value)
-
-
 class WriteEvents(Operation):
     """An operation that adds events to a loop, which the learner learns once they are durable."""
 
@@ -45,114 +32,170 @@ class WriteEvents(Operation):
         self._loop, self._learn = loop, learn
         self._facts: list[Fact] = []
 
-    def _add(self, transaction: Transaction, events: Sequence[Event], of: Sequence[DecisionRow | None]) -> None:
+    def _add(self, transaction: Transaction, facts: Sequence[Fact]) -> None:
         """Add events of decisions. An operation may be applied again, so these replace those of an earlier attempt."""
-        stored = transaction.add_events(self._loop.number, events) if events else []
-        self._facts = list(zip(stored, of, strict=True))
-
-    def _add_voids(self, transaction: Transaction, numbers: Sequence[int], time: float) -> None:
-        """Add events that say that the rollout need not wait for the losses of some numbers."""
-        self._add(transaction, [Event(0, number, "void", 0.0, time) for number in numbers], [None] * len(numbers))
+        stored = transaction.add_events(self._loop.number, [event for event, _ in facts]) if facts else []
+        self._facts = [(event, decision) for event, (_, decision) in zip(stored, facts, strict=True)]
 
     def on_commit(self) -> None:
         if self._facts:
             self._learn(self._loop, self._facts)
 
 
-class WriteDecisions(WriteEvents):
-    """Decisions of one loop, each with its own future, or `together`: all or none, with one future."""
+def voids(numbers: Iterable[int], time: float) -> list[Fact]:
+    """Events that say that the rollout need not wait for the losses of some numbers."""
+    return [(Event(0, number, "void", 0.0, time), None) for number in numbers]
+
+
+class WriteGroup(WriteEvents):
+    """Decisions, observations and losses of one loop. A request that conflicts with the store fails alone.
+
+    `block` has all decisions, if none has an id of its caller; then come observations. `finish` is told the error if there was one.
+    """
 
     def __init__(
         self,
         loop: Loop,
-        decisions: list[DecisionRow],
-        futures: list[Future],
+        requests: Sequence[Request],
+        block: Block | None,
+        time: float,
         learn: Learn,
-        *,
-        together: bool,
+        finish: Callable[[Exception | None], None],
     ) -> None:
         super().__init__(loop, learn)
-        self._decisions, self._futures, self._together = decisions, futures, together
-        self._begun, self._adding = False, threading.Lock()
-        self._answers: list[DecisionRow | Conflict] = []
+        self._requests, self._block, self._time, self._finish = requests, block, time, finish
+        self._rows = [row for each in requests for row in each.rows]
         self._voids: list[int] = []
+        # The ids of the losses; those of the service with the numbers of their decisions.
+        ids = {loss.id for each in requests for loss in each.losses}
+        self._reported = {each: own_number(each) if each.startswith(OWN) else None for each in ids}
 
-    def add(self, decision: DecisionRow, future: Future) -> bool:
-        """Add a decision to a submitted operation; returns False if the writer has begun to write it."""
-        with self._adding:
-            if not self._begun:
-                self._decisions.append(decision)
-                self._futures.append(future)
-            return not self._begun
-
-    def begin(self) -> None:
-        with self._adding:
-            self._begun = True
+    def begin(self) -> Lookup | None:
+        if not self._reported:
+            return None
+        made = {row.number for row in self._rows}
+        numbers = [each for each in self._reported.values() if each is not None and each not in made]
+        return Lookup(self._loop.number, [each for each in self._reported if not each.startswith(OWN)], numbers)
 
     def apply(self, transaction: Transaction) -> None:
-        """Store new decisions; those whose id exists are answered from the store."""
-        self._facts = []
-        if all(each.id is None for each in self._decisions):
-            fresh, self._answers = self._decisions, list(self._decisions)
-        else:
-            fresh = self._find_new(transaction)
-            claimed = {each.id: each.number for each in fresh if each.id is not None}
-            if transaction.claim(self._loop.number, claimed):
-                raise Collision("another replica has just used one of the ids")
-        for _, group in groupby(enumerate(fresh), key=_block_key):
-            transaction.add_block(self._loop.number, pack([each for _, each in group]))
-        if self._loop.model.rollout is not None:
+        """Find out what is new, then write it."""
+        loop, fresh = self._loop.number, self._find_new(transaction)
+        facts = self._find_outcomes(transaction, fresh)
+        claimed = {each.id: each.number for each in fresh if each.id is not None}
+        if claimed and transaction.claim(loop, claimed):
+            raise Collision("another replica has just used one of the ids")
+        blocks = [] if self._block is None else [self._block]
+        rest = fresh[blocks[0].count :] if blocks else fresh
+        blocks += [pack([each for _, each in group]) for _, group in groupby(enumerate(rest), key=_block_key)]
+        for each in blocks:
+            transaction.add_block(loop, each, waits=self._loop.settings.wait is not None)
+        if self._rows and self._loop.model.rollout is not None:
             # Numbers of repeated requests and of observations here, and of earlier requests that failed.
             self._voids += self._loop.numbers.take_void()
             used = {each.number for each in fresh if each.ticket is not None}
-            unused = [*self._voids, *(each.number for each in self._decisions if each.number not in used)]
-            self._add_voids(transaction, unused, self._decisions[0].time)
+            unused = (each.number for each in self._rows if each.number not in used)
+            facts += voids([*self._voids, *unused], self._time)
+        self._add(transaction, facts)
 
     def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
-        ids = [each.id for each in self._decisions if each.id is not None]
-        numbers = transaction.numbers(self._loop.number, ids)
+        """The decisions and observations to store; those whose id exists are answered from the store."""
+        ids = [row.id for row in self._rows if row.id is not None]
+        numbers = transaction.numbers(self._loop.number, ids) if ids else []
         known = {id_: number for id_, number in zip(ids, numbers, strict=True) if number is not None}
-        stored = transaction.decisions(self._loop.number, list(known.values()))
+        stored = transaction.decisions(self._loop.number, list(known.values())) if known else []
         first = {id_: each for id_, each in zip(known, stored, strict=True) if each is not None}
-        fresh, self._answers = [], []
-        for place, each in enumerate(self._decisions):
-            before = first.get(each.id) if each.id is not None else None
-            if before is None:
-                fresh.append(each)
-                if each.id is not None:
-                    first[each.id] = each
-            self._answers.append(each if before is None else self._repeat(before, each, place))
+        fresh: list[DecisionRow] = []
+        for request in self._requests:
+            if not ids:
+                request.answer = request.rows
+                fresh += request.rows
+                continue
+            new: list[DecisionRow] = []
+            request.answer = answers = []
+            for place, row in enumerate(request.rows):
+                before = first.setdefault(row.id, row) if row.id is not None else row
+                if before is not row and not _is_repeat(row, before):
+                    request.answer = _conflict(request, place, row)
+                    first = {id_: each for id_, each in first.items() if each not in new}
+                    new = []
+                    break
+                answers.append(before)
+                if before is row:
+                    new.append(row)
+            fresh += new
         return fresh
 
-    def _repeat(self, before: DecisionRow, now: DecisionRow, place: int) -> DecisionRow | Conflict:
-        if _question(before) == _question(now):
-            return before
-        field = f"decisions[{place}].id" if self._together else "id"
-        conflict = Conflict(
-            f"id {now.id!r} was already used for a different request. Use another id.",
-            field,
-        )
-        if self._together:
-            raise conflict
-        return conflict
+    def _find_outcomes(self, transaction: Transaction, fresh: Sequence[DecisionRow]) -> list[Fact]:
+        """The events of the reported losses, with their decisions."""
+        reporting = [each for each in self._requests if each.losses and not isinstance(each.answer, Problem)]
+        if not reporting:
+            return []
+        made = [row for each in self._requests if not isinstance(each.answer, Problem) for row in each.answer]
+        decisions, new = {row.public_id: row for row in made}, {row.number for row in fresh}
+        self._read_decisions(transaction, decisions)
+        numbers = [row.number for row in decisions.values() if row.number not in new]
+        before = transaction.events_of(self._loop.number, numbers)
+        facts: list[Fact] = []
+        for each in reporting:
+            said, count = list[wire.Loss](), len(facts)
+            try:
+                for place, loss in enumerate(each.losses):
+                    decision, where = decisions.get(loss.id), "" if each.alone else f"losses[{place}]."
+                    if decision is None:
+                        raise self._unknown(loss.id, f"{where}id")
+                    known = before.setdefault(decision.number, [])
+                    status, event = self._outcome(loss, decision, known, where)
+                    if event is not None:
+                        known.append(event)
+                        facts.append((event, decision))
+                    said.append(wire.Loss(id=loss.id, status=status))
+                each.answer = each.answer or said
+            except Problem as problem:
+                each.answer = problem
+                for event, _ in facts[count:]:
+                    before[event.decision].remove(event)
+                del facts[count:]
+        return facts
+
+    def _outcome(
+        self, loss: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
+    ) -> tuple[loss_events.LossStatus, Event | None]:
+        outcome, time = self._loop.settings.outcome, self._time
+        if outcome.wait is None and not known:
+            return "recorded", Event(0, decision.number, "loss", loss.loss, time, loss.key)
+        matured = outcome.wait is not None and outcome.wait.is_over(decision.time, time)
+        told = (known, loss.loss, loss.key, outcome)
+        status, kind = loss_events.classify(*told, matured=matured, field=where + outcome.keyword)
+        return status, None if kind is None else Event(0, decision.number, kind, loss.loss, time, loss.key)
+
+    def _read_decisions(self, transaction: Transaction, decisions: dict[str, DecisionRow]) -> None:
+        """Read the decisions of the losses that are not among those of this group."""
+        wanted = {each: number for each, number in self._reported.items() if each not in decisions}
+        named = [each for each in wanted if not each.startswith(OWN)]
+        if named:
+            wanted |= zip(named, transaction.numbers(self._loop.number, named), strict=True)
+        numbers = sorted({number for number in wanted.values() if number is not None})
+        for row in transaction.decisions(self._loop.number, numbers):
+            if row is not None:
+                # A number is used again after a reset or a restore, an epoch is not.
+                decisions[row.public_id] = row
+
+    def _unknown(self, given: str, field: str) -> Unknown:
+        message = f"loop {self._loop.name!r} has no decision {given!r}."
+        if given.startswith(OWN):
+            message += " It may have been made before the loop was reset, deleted or restored from a backup."
+        return Unknown(message, field)
 
     def on_commit(self) -> None:
-        self._loop.note_first()
+        if self._rows:
+            self._loop.note_first()
         super().on_commit()
 
     def answer(self, error: Exception | None) -> None:
-        # The writer refuses operations without beginning them if the service stops while the store fails.
-        self.begin()
-        if error is not None:
+        if error is not None and self._rows:
             self._loop.model.forget_unstored()
-            self._loop.numbers.void([*self._voids, *(each.number for each in self._decisions)])
-            for future in self._futures:
-                resolve(future, None, error)
-        elif self._together:
-            resolve(self._futures[0], self._answers)
-        else:
-            for future, answer in zip(self._futures, self._answers, strict=True):
-                resolve(future, answer, answer if isinstance(answer, Conflict) else None)
+            self._loop.numbers.void([*self._voids, *(each.number for each in self._rows)])
+        self._finish(error)
 
 
 def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
@@ -161,31 +204,20 @@ def _block_key(indexed: tuple[int, DecisionRow]) -> tuple[object, ...]:
     return decision.number - index, decision.model, decision.observed, decision.epoch
 
 
-def _question(decision: DecisionRow) -> tuple[object, ...]:
-    request = (decision.context, decision.within, decision.observed)
-    return (
-        (*request, decision.action, decision.density, decision.densities, decision.floor)
-        if decision.observed
-        else request
-    )
+def _is_repeat(row: DecisionRow, before: DecisionRow) -> bool:
+    """Whether a decision of the same id was asked for alike, also with the same action of the caller if rollouts used it."""
+    alike = None in (row.asked, before.asked) or row.asked == before.asked
+    return alike and _question(row) == _question(before)
 
 
-class WriteBlock(Operation):
-    """Decisions without ids of the caller, which cannot conflict with others."""
+def _question(row: DecisionRow) -> tuple[object, ...]:
+    asked = (row.context, row.within, row.observed)
+    return (*asked, row.action, row.density, row.densities, row.floor) if row.observed else asked
 
-    def __init__(self, loop: Loop, block: Block, future: Future) -> None:
-        self._loop, self._block, self._future = loop, block, future
 
-    def apply(self, transaction: Transaction) -> None:
-        transaction.add_block(self._loop.number, self._block)
-
-    def on_commit(self) -> None:
-        self._loop.note_first()
-
-    def answer(self, error: Exception | None) -> None:
-        if error is not None:
-            self._loop.model.forget_unstored()
-        resolve(self._future, None, error)
+def _conflict(request: Request, place: int, row: DecisionRow) -> Conflict:
+    field = "id" if request.alone else f"decisions[{place}].id"
+    return Conflict(f"id {row.id!r} was already used for a different request. Use another id.", field)
 
 
 class WriteVoids(WriteEvents):
@@ -198,7 +230,7 @@ class WriteVoids(WriteEvents):
 
     def apply(self, transaction: Transaction) -> None:
         self._voids += self._loop.numbers.take_void()
-        self._add_voids(transaction, [] if self._loop.model.rollout is None else self._voids, self._time)
+        self._add(transaction, voids([] if self._loop.model.rollout is None else self._voids, self._time))
 
     def answer(self, error: Exception | None) -> None:
         """Keep them for later if they could not be stored."""
@@ -216,7 +248,7 @@ class VoidLost(WriteEvents):
     def apply(self, transaction: Transaction) -> None:
         found = transaction.decisions(self._loop.number, self._numbers)
         lost = [number for number, decision in zip(self._numbers, found, strict=True) if decision is None]
-        self._add_voids(transaction, [] if self._loop.model.rollout is None else lost, self._time)
+        self._add(transaction, voids([] if self._loop.model.rollout is None else lost, self._time))
 
 
 class LeaveOut(WriteEvents):
@@ -237,74 +269,7 @@ class LeaveOut(WriteEvents):
         for number, events in transaction.events_of(self._loop.number, list(made)).items():
             if any(event.kind in SETTLED for event in events):
                 del made[number]
-        overdue = [Event(0, number, "overdue", 0.0, self._time) for number in made]
-        self._add(transaction, overdue, list(made.values()))
-
-
-class WriteLosses(WriteEvents):
-    def __init__(
-        self,
-        loop: Loop,
-        losses: Sequence[loss_events.ReportedLoss],
-        time: float,
-        future: Future,
-        learn: Learn,
-        *,
-        alone: bool,
-    ) -> None:
-        super().__init__(loop, learn)
-        self._losses, self._time, self._future, self._alone = losses, time, future, alone
-        self._answers: list[wire.Loss] = []
-
-    def begin(self) -> Lookup:
-        named = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
-        own = [own_number(loss.id) for loss in self._losses if loss.id.startswith(OWN)]
-        return Lookup(self._loop.number, named, [number for number in own if number is not None])
-
-    def apply(self, transaction: Transaction) -> None:
-        numbers = self._numbers(transaction)
-        decisions = transaction.decisions(self._loop.number, numbers)
-        before = transaction.events_of(self._loop.number, numbers)
-        events, of, self._answers = [], [], []
-        outcome = self._loop.settings.outcome
-        for place, (loss, each) in enumerate(zip(self._losses, decisions, strict=True)):
-            # A number is used again after a reset or a restore, an epoch is not.
-            if each is None or (loss.id.startswith(OWN) and each.public_id != loss.id):
-                raise self._unknown(place)
-            known = before.setdefault(each.number, [])
-            matured = outcome.wait is not None and outcome.wait.is_over(each.time, self._time)
-            field = self._field(place, outcome.keyword)
-            status, kind = loss_events.classify(known, loss.loss, loss.key, outcome, matured=matured, field=field)
-            if kind is not None:
-                events.append(Event(0, each.number, kind, loss.loss, self._time, loss.key))
-                known.append(events[-1])
-                of.append(each)
-            self._answers.append(wire.Loss(id=loss.id, status=status))
-        self._add(transaction, events, of)
-
-    def _numbers(self, transaction: Transaction) -> list[int]:
-        ids = [loss.id for loss in self._losses if not loss.id.startswith(OWN)]
-        known = dict(zip(ids, transaction.numbers(self._loop.number, ids), strict=True)) if ids else {}
-        numbers = []
-        for place, loss in enumerate(self._losses):
-            number = own_number(loss.id) if loss.id.startswith(OWN) else known[loss.id]
-            if number is None:
-                raise self._unknown(place)
-            numbers.append(number)
-        return numbers
-
-    def _field(self, place: int, name: str) -> str:
-        return name if self._alone else f"losses[{place}].{name}"
-
-    def _unknown(self, place: int) -> Unknown:
-        given = self._losses[place].id
-        message = f"loop {self._loop.name!r} has no decision {given!r}."
-        if given.startswith(OWN):
-            message += " It may have been made before the loop was reset, deleted or restored from a backup."
-        return Unknown(message, self._field(place, "id"))
-
-    def answer(self, error: Exception | None) -> None:
-        resolve(self._future, self._answers, error)
+        self._add(transaction, [(Event(0, number, "overdue", 0.0, self._time), made[number]) for number in made])
 
 
 class EndWaits(WriteEvents):
@@ -321,13 +286,12 @@ class EndWaits(WriteEvents):
         decisions = transaction.take_expired(self._loop.number, self._time - outcome.wait.seconds, self._limit)
         self._full = len(decisions) >= self._limit
         before = transaction.events_of(self._loop.number, [each.number for each in decisions])
-        events, of = [], []
+        facts: list[Fact] = []
         for each in decisions:
             settled = loss_events.settle(before.get(each.number, []), outcome, each.time, self._time)
             if settled is not None:
-                events.append(Event(0, each.number, *settled, self._time))
-                of.append(each)
-        self._add(transaction, events, of)
+                facts.append((Event(0, each.number, *settled, self._time), each))
+        self._add(transaction, facts)
 
     def answer(self, error: Exception | None) -> None:
         if error is None and self._full:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -24,12 +25,26 @@ class Answer(NamedTuple):
     headers: Headers = JSON
 
 
+STATUS_LINES = {each.value: b"HTTP/1.1 %d %b\r\n" % (each.value, each.phrase.encode()) for each in HTTPStatus}
+
+
+def encode(answer: Answer, request_id: bytes, date: bytes, *, close: bool) -> bytes:
+    """A whole response; with `close`, it is the last one of its connection."""
+    lines = b"".join([b"%b: %b\r\n" % header for header in answer.headers])
+    if close:
+        lines += b"connection: close\r\n"
+    told = (STATUS_LINES[answer.status], date, len(answer.body), request_id, lines, answer.body)
+    return b"%bdate: %b\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b\r\n%b" % told
+
+
 def refusal(problem: Problem) -> Answer:
     headers = JSON
     if problem.status == 401:
         headers += ((b"www-authenticate", b"Bearer"),)
     elif problem.status == 503:
         headers += ((b"retry-after", RETRY_AFTER),)
+    elif isinstance(problem, WrongMethod):
+        headers += ((b"allow", problem.allow.encode()),)
     elif isinstance(problem, TooManyRequests):
         headers += ((b"retry-after", b"%d" % problem.seconds),)
     return Answer(problem.status, error_body(problem), headers)
@@ -46,6 +61,7 @@ def problem_of(error: BaseException, method: str = "", path: str = "") -> Proble
     if isinstance(error, HTTPException):
         path = path[:200]
         if error.status_code == 405:
-            return WrongMethod(f"Method {method} is not allowed for {path}. See /openapi.json.")
+            allow = (error.headers or {}).get("Allow", "GET, HEAD")
+            return WrongMethod(f"Method {method} is not allowed for {path}. See /openapi.json.", allow)
         return Unknown(f"No such path: {path}. See /openapi.json.")
     return Problem(INTERNAL)

@@ -59,10 +59,10 @@ class Application:
         self, engine: Engine, tokens: Tokens, *, origins: Origins | None = None, traces: Traces | None = None
     ) -> None:
         self.engine, self.limits, self.requests = engine, engine.limits, RequestMetrics()
-        self._tokens, self._origins, self._traces = tokens, origins or Origins(), traces
+        self.tokens, self._origins, self._traces = tokens, origins or Origins(), traces
         self._bodies = BodyReader(engine.limits.all_bodies)
         self._router = build(engine, tokens, self.requests, self._bodies)
-        self._prefix, self._numbers = secrets.token_hex(6), count(1)
+        self._prefix, self._numbers = secrets.token_hex(6).encode(), count(1)
         self._second, self._lines = 0, 0
 
     @property
@@ -99,7 +99,7 @@ class Application:
         """The request id that the client sent, if it is valid, or a new one."""
         if given is not None and REQUEST_ID.fullmatch(given):
             return given
-        return b"%s-%d" % (self._prefix.encode(), next(self._numbers))
+        return b"%b-%d" % (self._prefix, next(self._numbers))
 
     def note(
         self,
@@ -135,9 +135,9 @@ class Application:
     def authorise(self, path: str, headers: Mapping[bytes, bytes], right: Right, loop: str) -> Access | None:
         """What the caller of a POST without repeated headers may do; None if it is rejected because of its headers."""
         try:
-            if b"host" in headers and not self._tokens:
+            if b"host" in headers and not self.tokens:
                 self._origins.check("POST", path, headers)
-            access = self._tokens.require(headers.get(b"authorization"), right, loop)
+            access = self.tokens.require(headers.get(b"authorization"), right, loop)
         except Problem:
             return None
         return access if b"host" in headers else None
@@ -150,5 +150,5 @@ class Application:
                     raise Malformed(f"The header {name.decode()} was sent {names.count(name)} times; send it once.")
         if b"host" not in headers and scope["http_version"] == "1.1":
             raise Malformed("HTTP/1.1 requires the header host.")
-        if not self._tokens:
+        if not self.tokens:
             self._origins.check(scope["method"], scope["path"], headers)

@@ -56,7 +56,7 @@ class Disconnected(Exception):  # noqa: N818 - an event, not an error
 
 
 class BodyReader:
-    """Reads request bodies; those that arrive in pieces may together take up to `limit` bytes of memory."""
+    """Reads request bodies; those that arrive in pieces may together take up to `limit` bytes of memory, or one alone more."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._held = limit, 0
@@ -72,7 +72,7 @@ class BodyReader:
         try:
             while message.get("more_body"):
                 body += _content(message, limit, limit - len(body))
-                held += self._hold(max(0, len(body) - FREE_BYTES) - held)
+                held += self._hold(max(0, len(body) - FREE_BYTES) - held, alone=self._held == held)
                 del message
                 message = await receive()
             body += _content(message, limit, limit - len(body))
@@ -80,8 +80,8 @@ class BodyReader:
         finally:
             self._held -= held
 
-    def _hold(self, size: int) -> int:
-        if self._held + size > self._limit:
+    def _hold(self, size: int, *, alone: bool) -> int:
+        if not alone and self._held + size > self._limit:
             raise Unavailable(f"Request bodies together exceed {self._limit} bytes of memory. Retry later.")
         self._held += size
         return size
@@ -97,7 +97,8 @@ def _content(message: Any, limit: int, room: int) -> bytes:
 
 
 def too_large(limit: int) -> TooLarge:
-    return TooLarge(f"The body exceeds {limit} bytes. Send smaller batches, or raise --max-body-bytes.")
+    options = "--max-body-bytes, or --max-batch-bytes or --max-model-bytes for a batch or a model"
+    return TooLarge(f"The body exceeds {limit} bytes. Send less, or raise {options}.")
 
 
 def _plain(types: str) -> str:

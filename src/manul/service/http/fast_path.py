@@ -1,28 +1,26 @@
 """A fast path for the two busiest routes: no task, no ASGI messages, one write.
 
-Only plain, authorised requests that arrive in one piece take it. All others go through uvicorn and the router, which give
-the same responses. Header lines are parsed by the same library as there, and remembered: clients repeat them.
+Only plain, authorised requests that arrive in one piece take it. All others go through the router, which gives the same
+responses. Header lines are parsed by the same library as there, and remembered with what they allow: clients repeat them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from manul.service.engine.write_operations import Future
 from manul.service.http import answers
 from manul.service.http.answers import Answer
 from manul.service.http.bodies import FREE_BYTES, MAX_DIGITS
-from manul.service.http.handlers import Encode, start_decision, start_loss_report
+from manul.service.http.handlers import encode_answer, parse_decision, parse_loss
 from manul.service.http.tokens import Access, Right
 
 if TYPE_CHECKING:
+    from manul.service.http.application import Application
     from manul.service.http.connection import Connection
 
 # Strict: a line that matches has no character with a special meaning in HTTP.
@@ -30,150 +28,113 @@ LINE = re.compile(rb"POST (/v1/loops/([\w.-]+)/decisions(?:/([\w.~-]+)/loss)?) H
 END = b"\r\n\r\n"
 # Headers that change how the request is parsed or the connection is used.
 UNUSUAL = frozenset({b"transfer-encoding", b"connection", b"upgrade", b"expect"})
-# Blocks of header lines to remember, and the longest of them in bytes.
+# Heads to remember, and the most bytes of their header lines.
 REMEMBERED, LONGEST = 1024, 1024
 
 
-class Headers(NamedTuple):
-    """The headers of a plain request, and the length of its body."""
+class Head(NamedTuple):
+    """The head of a plain request: the loop, the headers, the length of the body, and what the caller may do."""
 
-    values: dict[bytes, bytes]
+    loop: str
+    headers: dict[bytes, bytes]
     length: int
+    access: Access
 
 
-class HeaderParser:
-    def __init__(self, body_limit: int) -> None:
-        self._body_limit = body_limit
-        self._known: dict[bytes, Headers | None] = {}
+class Heads:
+    """Remembers heads, until the tokens change; None stands for one that needs the router."""
 
-    def read(self, lines: bytes) -> Headers | None:
-        """The headers in these lines; None if the request needs the slow path."""
-        if lines not in self._known:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            self._known[lines] = self._parse(lines)
-        return self._known[lines]
+    def __init__(self, application: Application) -> None:
+        self._application, self._changes, self.loops = application, 0, application.engine.loops
+        self._known: dict[tuple[bytes, bool, bytes], Head | None] = {}
 
-    def _parse(self, lines: bytes) -> Headers | None:
+    def find(self, line: re.Match[bytes], lines: bytes) -> Head | None:
+        key = (line[2], line[3] is None, lines)
+        try:
+            if self._changes == self._application.tokens.changes:
+                return self._known[key]
+        except KeyError:
+            pass
+        if len(self._known) >= REMEMBERED or self._changes != self._application.tokens.changes:
+            self._known.clear()
+            self._changes = self._application.tokens.changes
+        head = self._known[key] = self._parse(line, lines)
+        return head
+
+    def _parse(self, line: re.Match[bytes], lines: bytes) -> Head | None:
         collected: list[tuple[bytes, bytes]] = []
-        parser = httptools.HttpRequestParser(_Collector(collected))
+        collector = SimpleNamespace(on_header=lambda *header: collected.append(header))
+        parser = httptools.HttpRequestParser(collector)
         try:
             parser.feed_data(b"POST / HTTP/1.1\r\n" + lines)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             return None
-        values = {name.lower(): value for name, value in collected}
-        length = values.get(b"content-length", b"")
-        plain = len(values) == len(collected) and UNUSUAL.isdisjoint(values) and parser.should_keep_alive()
+        headers = {name.lower(): value for name, value in collected}
+        length = headers.get(b"content-length", b"")
+        plain = len(headers) == len(collected) and UNUSUAL.isdisjoint(headers) and parser.should_keep_alive()
         if not plain or not length.isdigit() or len(length) > MAX_DIGITS:
             return None
-        return Headers(values, int(length)) if int(length) <= min(FREE_BYTES, self._body_limit) else None
-
-
-class _Collector:
-    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
-        self._headers = headers
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
-
-
-class _NoEvent:
-    """Stands in for an event that nobody waits for, because the body has arrived."""
-
-    def set(self) -> None:
-        """Do nothing."""
-
-
-class FastRequest:
-    """A request and its response; it has the attributes of uvicorn's request cycle and takes its place."""
-
-    message_event = _NoEvent()
-    response_started = False
-
-    def __init__(
-        self,
-        connection: Connection,
-        line: re.Match[bytes],
-        access: Access,
-        headers: Mapping[bytes, bytes],
-        body: bytes,
-    ) -> None:
-        self._connection, self._application, self._body = connection, connection.application, body
-        self._access, self._headers = access, headers
-        self._loop, self._decision = line[2].decode(), line[3].decode() if line[3] else None
-        self._request_id = self._application.request_id(headers.get(b"x-request-id"))
-        self._began = time.perf_counter()
-        self.response_complete = self.disconnected = False
-        self.keep_alive = True
-
-    @classmethod
-    def read(cls, connection: Connection, data: bytes) -> FastRequest | None:
-        """Parse a request; None if it needs the slow path."""
-        line = LINE.match(data)
-        if line is None:
-            return None
-        start = line.end()
-        end = data.find(END, start, start + LONGEST) + len(END)
-        headers = connection.header_parser.read(data[start:end]) if end > start else None
-        if headers is None or end + headers.length != len(data):
-            return None
+        loop = line[2].decode()
         right: Right = "report" if line[3] else "decide"
-        access = connection.application.authorise(line[1].decode(), headers.values, right, line[2].decode())
-        if access is None:
-            return None
-        return cls(connection, line, access, headers.values, data[end:])
+        access = self._application.authorise(line[1].decode(), headers, right, loop)
+        most = min(FREE_BYTES, self._application.limits.body)
+        return None if access is None or int(length) > most else Head(loop, headers, int(length), access)
 
-    def respond(self) -> None:
-        """Respond once the decision or the loss is stored durably."""
+
+def read(heads: Heads, data: bytes) -> tuple[Head, str | None, bytes] | None:
+    """The head, the id of the decision whose loss is reported, and the body of a request; None if it needs the router."""
+    line = LINE.match(data)
+    if line is None:
+        return None
+    start = line.end()
+    end = data.find(END, start, start + LONGEST) + len(END)
+    head = heads.find(line, data[start:end]) if end > start else None
+    if head is None or end + head.length != len(data) or head.loop not in heads.loops:
+        return None
+    return head, line[3].decode() if line[3] else None, data[end:]
+
+
+class FastExchange:
+    """A plain request, and its response once the decision or the loss is stored durably."""
+
+    started = True
+    __slots__ = ("_began", "_connection", "_gone", "_head", "_id", "_request_id", "complete")
+
+    def __init__(self, connection: Connection, head: Head, id_: str | None) -> None:
+        self._connection, self._head, self._id = connection, head, id_
+        self._request_id = connection.application.request_id(head.headers.get(b"x-request-id"))
+        self._began = time.perf_counter()
+        self.complete = self._gone = False
+
+    def ask(self, body: bytes) -> None:
+        engine = self._connection.application.engine
         try:
-            written, encode = self._ask()
+            self._head.access.take()
+            asked = parse_decision(body) if self._id is None else parse_loss(self._id, body)
+            asked.respond = self._answer
+            engine.groups.add(engine.loops[self._head.loop], asked)
         except Exception as error:
-            self._fail(error)
-            return
-        tasks = self._connection.tasks
-        tasks.add(written)  # type: ignore[arg-type]
+            self._answer(error)
 
-        def answer(done: Future) -> None:
-            tasks.discard(done)
-            try:
-                self._send(Answer(200, encode(done.result())))
-            except (Exception, asyncio.CancelledError) as error:
-                self._fail(error)
+    def disconnect(self) -> None:
+        self._gone = True
 
-        written.add_done_callback(answer)
-
-    def _ask(self) -> tuple[Future, Encode]:
-        self._access.take()
-        engine = self._application.engine
-        if self._decision is None:
-            return start_decision(engine, self._loop, self._body)
-        return start_loss_report(engine, self._loop, self._decision, self._body)
-
-    def _fail(self, error: BaseException) -> None:
-        self._send(answers.refusal(answers.problem_of(error)), error)
-
-    def _send(self, answer: Answer, error: BaseException | None = None) -> None:
-        route = "decide" if self._decision is None else "report_loss"
-        told = (route, answer.status, time.perf_counter() - self._began, self._request_id, error)
-        self._application.note(*told, loop=self._loop, headers=self._headers)
-        connection = self._connection
-        self.response_complete = True
-        if self.disconnected or connection.transport.is_closing():
-            return
-        ends = () if self.keep_alive else ((b"connection", b"close"),)
-        connection.transport.write(encode_response(connection, answer, self._request_id, *ends))
-        if not self.keep_alive:
-            connection.transport.close()
-        connection.on_response_complete()
-
-
-def encode_response(connection: Connection, answer: Answer, request_id: bytes, *more: tuple[bytes, bytes]) -> bytes:
-    headers = [
-        *connection.server_state.default_headers,
-        (b"content-length", b"%d" % len(answer.body)),
-        *answer.headers,
-        (b"x-request-id", request_id),
-        *more,
-    ]
-    lines = [b"%b: %b\r\n" % header for header in headers]
-    return b"".join((STATUS_LINE[answer.status], *lines, b"\r\n", answer.body))
+    def _answer(self, answer: Any) -> None:
+        connection, application, error = self._connection, self._connection.application, None
+        try:
+            if isinstance(answer, Exception):
+                raise answer
+            response = Answer(200, encode_answer(answer))
+        except Exception as caught:
+            error, response = caught, answers.refusal(answers.problem_of(caught))
+        self.complete, seconds = True, time.perf_counter() - self._began
+        route = "decide" if self._id is None else "report_loss"
+        application.note(
+            route, response.status, seconds, self._request_id, error, loop=self._head.loop, headers=self._head.headers
+        )
+        if not self._gone and not connection.transport.is_closing():
+            server = connection.server
+            connection.transport.write(
+                answers.encode(response, self._request_id, server.date, close=connection.stopping)
+            )
+            connection.end_response(keep_alive=True)

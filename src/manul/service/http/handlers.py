@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import re
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,8 +21,8 @@ from starlette.staticfiles import StaticFiles
 from manul.service import wire
 from manul.service.engine.engine import Engine
 from manul.service.engine.loop import Loop
+from manul.service.engine.requests import Decide, Observe, Report
 from manul.service.engine.rollout_control import Act, describe
-from manul.service.engine.write_operations import Future
 from manul.service.errors import Forbidden, Invalid, Unavailable
 from manul.service.http import bodies, metrics
 from manul.service.http.metrics import RequestMetrics
@@ -42,10 +45,21 @@ ACCESS = "manul.access"
 DOCS = Path(__file__).with_name("docs.html")
 DASHBOARD = Path(__file__).with_name("dashboard")
 ONLY_HERE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "Cache-Control": "no-cache"}
+
+
+def _docs_policy() -> str:
+    """Only the script and the style that the page of the API has itself."""
+    policy = ONLY_HERE["Content-Security-Policy"]
+    for kind in ("script", "style"):
+        (content,) = re.findall(rf"<{kind}>(.*?)</{kind}>".encode(), DOCS.read_bytes(), re.DOTALL)
+        policy += f"; {kind}-src 'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}'"
+    return policy
+
+
+DOCS_POLICY = _docs_policy()
 _decision = bodies.decoder(wire.NewDecision)
 _loss = bodies.decoder(wire.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
-Encode = Callable[[Any], bytes]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     kind: bodies.decoder(kind) for kind in (NewLoop, NewRollout, wire.NewDecisions, wire.NewObservation, wire.NewLosses)
 }
@@ -55,24 +69,19 @@ def json(value: Any, status: int = 200) -> Response:
     return Response(bodies.encode(value), status, media_type="application/json")
 
 
-def start_decision(engine: Engine, name: str, body: bytes) -> tuple[Future, Encode]:
-    """Start one decision: its future, and the encoder of its response."""
-    return engine.decide(name, bodies.decode(body, _decision)), _encode_decision
+def parse_decision(body: bytes) -> Decide:
+    return Decide([bodies.decode(body, _decision)], alone=True)
 
 
-def start_loss_report(engine: Engine, name: str, decision: str, body: bytes) -> tuple[Future, Encode]:
-    """Start to store one loss: its future, and the encoder of its response."""
+def parse_loss(decision: str, body: bytes) -> Report:
     new = bodies.decode(body, _loss)
-    loss = wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)
-    return engine.report_losses(name, [loss], alone=True), _encode_loss
+    return Report([wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)], alone=True)
 
 
-def _encode_decision(decision: DecisionRow) -> bytes:
-    return bodies.encode(wire.Decision.of(decision))
-
-
-def _encode_loss(losses: list[wire.Loss]) -> bytes:
-    return bodies.encode(losses[0])
+def encode_answer(answers: Sequence[DecisionRow | wire.Loss]) -> bytes:
+    """The response to a request for one decision, or to one loss."""
+    (answer,) = answers
+    return bodies.encode(wire.Decision.of(answer) if isinstance(answer, DecisionRow) else answer)
 
 
 class Routes:
@@ -92,8 +101,12 @@ class Routes:
         access = self._access(request)
         loops = sorted(self.engine.loops.values(), key=lambda loop: loop.name)
         loops = [loop for loop in loops if access.includes(loop.name)]
-        read = asyncio.to_thread(lambda: [loop.status() for loop in loops])
-        return json(wire.Loops(loops=await read))
+        broken = [
+            wire.OutOfService(name=name, trouble=f"Out of service: {why}.")
+            for name, (_, why) in sorted(self.engine.broken.items())
+            if access.includes(name)
+        ]
+        return json(wire.Loops(loops=await asyncio.to_thread(self.engine.statuses, loops), out_of_service=broken))
 
     async def status(self, request: Request) -> Response:
         return json(await self._status(await self._loop(request)))
@@ -107,30 +120,30 @@ class Routes:
         return json(await self._status(await self.engine.reset(request.path_params["loop"])))
 
     async def decide(self, request: Request) -> Response:
-        body = await self._body(request, self.engine.limits.body)
-        written, answer = start_decision(self.engine, request.path_params["loop"], body)
-        return Response(answer(await written), media_type="application/json")
+        asked = parse_decision(await self._body(request, self.engine.limits.body))
+        made = await self.engine.ask(request.path_params["loop"], asked)
+        return Response(encode_answer(made), media_type="application/json")
 
     async def report_loss(self, request: Request) -> Response:
         body, path = await self._body(request, self.engine.limits.body), request.path_params
-        written, answer = start_loss_report(self.engine, path["loop"], path["id"], body)
-        return Response(answer(await written), media_type="application/json")
+        stored = await self.engine.ask(path["loop"], parse_loss(path["id"], body))
+        return Response(encode_answer(stored), media_type="application/json")
 
     async def decide_many(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewDecisions)
         self._check_batch(request, "decisions", len(batch.decisions))
-        decisions = await self.engine.decider.decide_many(await self._loop(request), batch.decisions)
-        return json(wire.Decisions(decisions=decisions))
+        made = await self.engine.ask(request.path_params["loop"], Decide(batch.decisions))
+        return json(wire.Decisions(decisions=[wire.Decision.of(each) for each in made]))
 
     async def observe(self, request: Request) -> Response:
         observation = await self._parse(request, wire.NewObservation)
-        stored = await self.engine.observe(await self._loop(request), observation)
+        (stored,) = await self.engine.ask(request.path_params["loop"], Observe(observation))
         return json(wire.Observed(id=stored.public_id))
 
     async def report_losses(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewLosses)
         self._check_batch(request, "losses", len(batch.losses))
-        return json(wire.Losses(losses=await self.engine.report_losses(request.path_params["loop"], batch.losses)))
+        return json(wire.Losses(losses=await self.engine.ask(request.path_params["loop"], Report(batch.losses))))
 
     async def pause(self, request: Request) -> Response:
         return await self._change(request, paused=True)
@@ -209,21 +222,21 @@ class Routes:
         return FileResponse(path, media_type=PARQUET, filename=path.name, background=BackgroundTask(folder.cleanup))
 
     async def openapi(self, request: Request) -> Response:  # noqa: ARG002
-        return json(document())
+        return json(document(tokens=bool(self.tokens)))
 
     async def dashboard(self, request: Request) -> Response:  # noqa: ARG002
         """The dashboard; it sends requests to this service only."""
         return FileResponse(DASHBOARD / "index.html", headers=ONLY_HERE)
 
     async def docs(self, request: Request) -> Response:  # noqa: ARG002
-        return Response(DOCS.read_bytes(), media_type="text/html")
+        return Response(DOCS.read_bytes(), 200, {**ONLY_HERE, "Content-Security-Policy": DOCS_POLICY}, "text/html")
 
     async def healthz(self, request: Request) -> Response:  # noqa: ARG002
         return json(wire.Health(status="ok"))
 
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
-        """All loops are loaded, and the store is writable; with tokens, names of loops are not for everybody."""
-        trouble = self.engine.trouble(names=not self.tokens)
+        """The process runs, and the store is writable; loops that are not ready say so in their status."""
+        trouble = self.engine.trouble()
         if trouble is not None:
             raise Unavailable(f"Not ready: {trouble}.")
         return json(wire.Health(status="ok"))
@@ -233,14 +246,14 @@ class Routes:
         if self._access(request).restricted:
             raise Forbidden("The metrics are about all loops, and the token is for some loops only.")
         statuses = await self.counts.read()
-        text = metrics.text(self.engine, statuses, self.requests, self.tokens)
+        text = metrics.text(self.engine, statuses, self.requests, self.tokens, self.counts.files)
         return Response(text, 200, media_type="text/plain; version=0.0.4")
 
     async def _loop(self, request: Request) -> Loop:
         return await self.engine.find(request.path_params["loop"])
 
     async def _status(self, loop: Loop) -> wire.Status:
-        return await asyncio.to_thread(loop.status)
+        return await asyncio.to_thread(self.engine.status, loop)
 
     async def _parse(self, request: Request, kind: type[T]) -> T:
         parsed: T = bodies.decode(await self._body(request, self._body_limit(kind)), DECODERS[kind])
@@ -279,6 +292,13 @@ class Routes:
         return json(await self._status(loop))
 
 
+def _by_method(known: Mapping[str, Answer]) -> Answer:
+    async def handle(request: Request) -> Any:
+        return await known["GET" if request.method == "HEAD" else request.method](request)
+
+    return handle
+
+
 def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodies.BodyReader) -> Router:
     routes = Routes(engine, tokens, requests, reader)
 
@@ -296,7 +316,11 @@ def build(engine: Engine, tokens: Tokens, requests: RequestMetrics, reader: bodi
 
         return handle
 
-    table: list[BaseRoute] = [Route(each.path, authorise(each), methods=[each.method]) for each in OPERATIONS]
+    by_path: dict[str, dict[str, Answer]] = {}
+    for each in OPERATIONS:
+        by_path.setdefault(each.path, {})[each.method] = authorise(each)
+    # One route per path, so that a refused method is told all that are allowed.
+    table: list[BaseRoute] = [Route(path, _by_method(known), methods=list(known)) for path, known in by_path.items()]
     table += [Route("/openapi.json", routes.openapi), Route("/docs", routes.docs), Route("/", routes.dashboard)]
     table.append(Mount("/dashboard", StaticFiles(directory=DASHBOARD)))
     return Router(table)

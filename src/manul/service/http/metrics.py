@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,7 @@ class LoopCounts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._reading: asyncio.Future[Statuses | None] | None = None
+        self.files: list[Metric] = []
 
     async def read(self) -> Statuses | None:
         """The status of all loops; None if the store cannot be read in time."""
@@ -101,8 +103,9 @@ class LoopCounts:
     def _read(self, reading: asyncio.Future[Statuses | None]) -> None:
         statuses: Statuses | None
         try:
-            statuses = [loop.status() for loop in list(self._engine.loops.values())]
-        except StoreFailure:
+            self.files = list(file_metrics(self._engine))
+            statuses = self._engine.statuses(list(self._engine.loops.values()))
+        except (StoreFailure, OSError):
             statuses = None
         except Exception:
             log.exception("the status of the loops cannot be read")
@@ -113,9 +116,17 @@ class LoopCounts:
             return  # The service has stopped in the meantime.
 
 
-def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, tokens: Iterable[Access] = ()) -> str:
+def text(
+    engine: Engine,
+    statuses: Statuses | None,
+    requests: RequestMetrics,
+    tokens: Iterable[Access] = (),
+    files: Sequence[Metric] = (),
+) -> str:
     """All metrics; those of the store are omitted if it could not be read."""
     lines: list[str] = []
+    for name, kind, meaning, samples in files:
+        lines += _metric(name, kind, meaning, samples)
     for name, (kind, meaning) in LOOP.items() if statuses is not None else ():
         values = [(each.name, asdict(each)[name]) for each in statuses or ()]
         lines += _metric(name, kind, meaning, {_labels(loop): value for loop, value in values if value is not None})
@@ -128,6 +139,9 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, to
     lines += _metric(
         "loss_deviation", "gauge", "Standard deviation of the losses that the model has learned.", deviations
     )
+    ready = {_labels(each.name): int(engine.loop_trouble(each) is None) for each in list(engine.loops.values())}
+    ready |= {_labels(name): 0 for name in list(engine.broken)}
+    lines += _metric("loop_ready", "gauge", "1 if the loop can be read, and learns.", ready)
     for name, kind, meaning, samples in rollout_metrics(describe_all(list(engine.loops.values()), engine.now())):
         lines += _metric(name, kind, meaning, samples)
     for name, (kind, meaning, value) in state(engine, store_up=statuses is not None).items():
@@ -137,6 +151,15 @@ def text(engine: Engine, statuses: Statuses | None, requests: RequestMetrics, to
         "rate_limited", "counter", "Requests refused by the rate limit, by the start of the hash.", refused
     )
     return "\n".join([*lines, *requests.lines()]) + "\n"
+
+
+def file_metrics(engine: Engine) -> Iterator[Metric]:
+    """What the disks have left, and the age of the newest backup; both may be slow, so they are read in a thread."""
+    free, folder = engine.store.free_bytes(), engine.backups
+    yield "disk_free_bytes", "gauge", "Free space where the store is.", {} if free is None else {"": free}
+    times = [] if folder is None else [each.stat().st_mtime for each in folder.glob("*.zip")]
+    age = {} if folder is None else {"": time.time() - max(times, default=0.0)}
+    yield "backup_age_seconds", "gauge", "Age of the newest backup in the folder of --backups.", age
 
 
 def outcome_metrics(statuses: Statuses) -> Iterator[Metric]:
@@ -177,10 +200,15 @@ def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, flo
     return {
         "commits": ("counter", "Transactions written.", writer.commits),
         "store_failing": ("gauge", "1 while the store is not writable.", int(writer.failing)),
+        "store_lost": (
+            "gauge",
+            "1 if the file of the store was deleted or replaced.",
+            int(engine.store.lost is not None),
+        ),
         "store_up": (
             "gauge",
             "1 if the store can be read and written.",
-            int(store_up and not writer.failing),
+            int(store_up and not writer.failing and engine.store.lost is None),
         ),
         "healthy": ("gauge", "1 if /readyz answers 200.", int(engine.trouble() is None)),
         "writer_alive": ("gauge", "1 while the writer thread is running.", int(writer.is_alive())),

@@ -16,13 +16,16 @@ ERRORS = {kind.status: kind.__doc__ or "" for kind in sorted(KINDS, key=lambda k
 REFERENCE = "#/components/schemas/{name}"
 
 
-def document() -> dict[str, Any]:
+def document(*, tokens: bool = True) -> dict[str, Any]:
+    """The description of a service with tokens, or of one without."""
     kinds = {kind for each in OPERATIONS for kind in (each.asks, each.answers) if isinstance(kind, type)}
     ordered = sorted({*kinds, wire.Error}, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=REFERENCE)
     paths: dict[str, Any] = {}
     for each in OPERATIONS:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, tokens=tokens)
+    for kind in (wire.NewLoss, wire.LossOf):
+        components[kind.__name__]["oneOf"] = [{"required": ["loss"]}, {"required": ["reward"]}]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -31,14 +34,12 @@ def document() -> dict[str, Any]:
             "summary": "Contextual bandits with continuous actions: decisions, losses and models.",
         },
         "paths": paths,
-        "components": {
-            "schemas": _portable(components),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": _portable(components)}
+        | ({"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}} if tokens else {}),
     }
 
 
-def _operation(each: Operation) -> dict[str, Any]:
+def _operation(each: Operation, *, tokens: bool) -> dict[str, Any]:
     answer = {"description": "Success.", "content": _content(each.answers)}
     responses = {str(status): answer for status in each.status}
     responses |= {
@@ -53,7 +54,7 @@ def _operation(each: Operation) -> dict[str, Any]:
         ]
         + _query(each),
         "responses": responses,
-        "security": [] if each.right is None else [{"token": [each.right]}],
+        "security": [{"token": [each.right]}] if tokens and each.right is not None else [],
     }
     if each.asks is not None:
         described["requestBody"] = {"required": True, "content": _content(each.asks)}

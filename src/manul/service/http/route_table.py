@@ -98,7 +98,8 @@ OPERATIONS = (
               summary="Replace the model by a .manul file, after checking that it fits the loop."),
     Operation(name="healthz", method="GET", path="/healthz", right=None, answers=wire.Health, summary="Check that the process is alive."),
     Operation(name="readyz", method="GET", path="/readyz", right=None, answers=wire.Health,
-              summary="Check that all loops are loaded, the store is writable, and the writer and learner threads are running."),
+              summary="Check that the service has started, the store is writable, and the writer and learner threads are running. Loops "
+                      "that are not ready say so in their status."),
     Operation(name="metrics", method="GET", path="/metrics", right="report", answers="text/plain",
               summary="Return metrics in the Prometheus text format."),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runs the application on uvicorn, with logs as JSON lines and an orderly shutdown on SIGTERM."""
+"""Runs the application, with logs as JSON lines and an orderly shutdown on SIGTERM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 import uvloop
 
 from manul.errors import ManulError, ParameterError
@@ -24,7 +23,7 @@ from manul.service.configuration import Configuration
 from manul.service.engine.engine import Engine
 from manul.service.errors import Problem
 from manul.service.http.application import Application
-from manul.service.http.connection import Connection, Connections
+from manul.service.http.connection import Server
 from manul.service.http.origins import Origins
 from manul.service.http.tokens import Tokens, read
 from manul.service.http.traces import open_traces
@@ -103,6 +102,8 @@ async def _serve(configuration: Configuration) -> None:
             configuration.limits,
             snapshot_seconds=configuration.snapshot_seconds,
             snapshot_events=configuration.snapshot_events,
+            webhook_hosts=configuration.webhook_host,
+            backups=configuration.backups,
         )
         if traces is not None:
             engine.writer.span = engine.learner.span = traces.span
@@ -151,46 +152,3 @@ async def _archive(engine: Engine, configuration: Configuration) -> None:
                     extra={"loop": loop.name, "why": str(error)},
                 )
         await asyncio.sleep(3600)
-
-
-class Server(uvicorn.Server):
-    """Serves an application, logs its addresses, and closes connections that take too long."""
-
-    def __init__(self, application: Application) -> None:
-        self._application, self._connections = application, Connections(application)
-        super().__init__(
-            uvicorn.Config(
-                self._connections,
-                loop="none",
-                http=Connection,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                timeout_keep_alive=application.limits.idle_seconds,  # type: ignore[arg-type]
-                timeout_graceful_shutdown=5,
-                server_header=False,
-                proxy_headers=False,
-            )
-        )
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Shut down on SIGTERM and SIGINT; uvicorn itself would raise the signal again before everything is stored."""
-        events = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            events.add_signal_handler(number, self.handle_exit, number, None)
-        yield
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        for server in self.servers:
-            for each in server.sockets:
-                host, port = each.getsockname()[:2]
-                log.info("listening", extra={"host": host, "port": port, "loops": len(self._application.engine.loops)})
-
-    async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second by uvicorn; connections are checked every other time."""
-        if counter % 2 == 0:
-            self._connections.expire(asyncio.get_running_loop().time())
-        return await super().on_tick(counter)

@@ -145,6 +145,7 @@ class Tokens:
         self._known = {each.hash: each for each in known}
         self.rate = None if rate is None else check_rate(rate)
         self._anyone = Access("", frozenset(RIGHTS), rate=rate)
+        self.changes = 0
 
     def replace(self, other: Tokens) -> None:
         """Replace all tokens by those of another file."""
@@ -152,6 +153,7 @@ class Tokens:
             if hashed in self._known:
                 access.continue_from(self._known[hashed])
         self._known = other._known
+        self.changes += 1
 
     def __bool__(self) -> bool:
         return bool(self._known)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from manul.actions.space import ActionSpace
 from manul.contexts.data_frames import from_json
 from manul.contexts.schema import ContextSchema
+from manul.errors import ManulError
 from manul.logs.formats.log_schema import (
     ARM,
     FLOOR,
@@ -143,7 +144,10 @@ def log_of(
             column = PREFIX + name if name in reserved else name
             columns[column] = field.to_arrow([context.get(name) for context in mappings], name)
     table = pa.table(columns).replace_schema_metadata(Metadata().with_outcome(outcome).to_arrow())
-    return Log.from_table(table, **ranges)
+    try:
+        return Log.from_table(table, **ranges)
+    except ManulError as error:
+        raise Conflict(f"The decisions of this loop cannot be written as a log: {error}") from None
 
 
 def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: bool) -> dict[str, Any]:

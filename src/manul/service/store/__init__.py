@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from manul.service.errors import Unknown
+from manul.service.errors import Unavailable, Unknown
 from manul.service.store.blocks import Block, DecisionRow
 
 Kind = Literal["loss", "part", "default", "combined", "late", "import", "rollout", "void", "overdue", "damaged"]
@@ -80,6 +80,19 @@ class Snapshot(NamedTuple):
 
 class StoreFailure(Exception):  # noqa: N818 - not an error of manul but of what it stores to
     """The store is unavailable, because of a full disk for example. The transaction was rolled back."""
+
+
+DAMAGED = "the store is damaged where it keeps this loop"
+
+
+class Damaged(Unavailable):
+    """What the store has of one loop cannot be read or changed. Others are not affected, unlike by a `StoreFailure`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{DAMAGED.capitalize()}. Nothing was changed. Restore a backup, or delete the loop.",
+            "loop",
+        )
 
 
 class Collision(Exception):  # noqa: N818 - an event to handle, not a fault
@@ -155,8 +168,8 @@ class Transaction(Protocol):
     def claim(self, loop: int, ids: Mapping[str, int]) -> dict[str, int]:
         """Assign ids to decision numbers; returns the ids that other decisions already have, with their numbers."""
 
-    def add_block(self, loop: int, block: Block) -> None:
-        """Add decisions."""
+    def add_block(self, loop: int, block: Block, *, waits: bool = True) -> None:
+        """Add decisions; those that wait will be returned by `take_expired`."""
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
         """The decision numbers of ids."""
@@ -182,8 +195,12 @@ class Transaction(Protocol):
     def add_model(self, loop: int, event: int, model: bytes) -> None:
         """Add an imported model, or what the owner does to a rollout, under its event."""
 
-    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        """Add a snapshot, and delete all but the newest `keep`."""
+    def add_piece(self, loop: int, event: int, place: int, piece: bytes) -> None:
+        """Add a piece of a large model; `add_snapshot` makes it part of a snapshot."""
+
+    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int, pieces: int = 0) -> None:
+        """Add a snapshot, whose model is in `pieces` that were added before if there are any, and delete all but the newest
+        `keep`."""
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         """Remove blocks with the ids and events of their decisions. Totals do not change; missing blocks are ignored."""
@@ -198,9 +215,13 @@ class Transaction(Protocol):
 class Store(Protocol):
     """A durable store. Transactions come from one thread; reads may come from any.
 
-    Every call except `reserve` may wait for the store, for a few seconds at most, and then raises StoreFailure.
-    `replicas` is None if only one service can use the store.
+    Every call except `reserve` may wait for the store, for a few seconds at most, and then raises StoreFailure. One about a
+    loop whose data are damaged raises Damaged. `replicas` is None if only one service can use the store; `damaged` are the
+    numbers of loops whose data were found to be damaged, and `lost` says why nothing may be written any more.
     """
+
+    damaged: set[int]
+    lost: str | None
 
     @property
     def replicas(self) -> Replicas | None:
@@ -208,6 +229,9 @@ class Store(Protocol):
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Everything inside is durable after the block; if it raises, everything is rolled back."""
+
+    def transaction_beside(self) -> AbstractContextManager[Transaction] | None:
+        """A transaction that those of `transaction` do not wait for, for one thread; None if the store has no such."""
 
     def reserve(self, loop: int, count: int) -> int | None:
         """Reserve consecutive decision numbers; returns the first, or None if too few are at hand.
@@ -251,8 +275,8 @@ class Store(Protocol):
     def snapshots(self, loop: int) -> list[int]:
         """The last events of all snapshots, newest first."""
 
-    def check(self) -> None:
-        """Raise StoreFailure if the store cannot be used."""
+    def free_bytes(self) -> int | None:
+        """Free space on the disk of the store; None if that is not known here."""
 
     def close(self) -> None:
         """Close the store."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ from tqdm import tqdm
 import manul
 from manul.errors import FileError
 from manul.service.store.backup_file import BackupReader, Manifest, create, open_backup
-from manul.service.store.tables import KEYS, TABLES, Row, TableAccess, Tables
+from manul.service.store.tables import KEYS, TABLES, Row, TableAccess, Tables, Value
+
+# Tables that backups of earlier versions lack.
+LATER_TABLES = {"pieces"}
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,16 @@ def backup(store: str, file: str | Path, *, progress: bool = False) -> Backup:
     return _summary(path, manifest)
 
 
-def restore(file: str | Path, store: str, *, progress: bool = False) -> Backup:
-    """Restore a backup to a store that is new or has no loops; the backup may be of another kind of store.
+def restore(file: str | Path, store: str, *, loop: str | None = None, progress: bool = False) -> Backup:
+    """Restore a backup to a store that is new or has no loops, or one loop to a store without it; the backup may be of
+    another kind of store.
 
     The whole file is checked first. If anything fails, the store is as it was before.
 
     Args:
         file: The file that `backup` wrote.
         store: The path of a SQLite file, or the URL of a PostgreSQL database.
+        loop: The name of the loop to restore, if not all of them.
         progress: Show the number of rows on standard error.
 
     >>> import tempfile
@@ -90,13 +96,32 @@ def restore(file: str | Path, store: str, *, progress: bool = False) -> Backup:
         contents = reader.manifest.tables
         with _bar(2 * sum(table.rows for table in contents.values()), progress=progress) as bar:
             _check(reader, bar)
-            with access.writing(store) as tables:
+            origin = None if loop is None else _number(path, reader, loop)
+            with access.writing(store, loop) as tables:
                 _check_columns(path, reader.manifest, tables)
-                for name in KEYS:
+                last = reader.manifest.last_loop if origin is None else tables.last_loop() + 1
+                restored: Counter[str] = Counter()
+                for name in filter(contents.__contains__, KEYS):
+                    columns, place = contents[name].columns, contents[name].columns.index(KEYS[name].partition(",")[0])
                     with closing(reader.rows(name)) as rows:
-                        tables.insert(name, contents[name].columns, _counted(rows, bar))
-                tables.set_last_loop(reader.manifest.last_loop)
-    return _summary(path, reader.manifest)
+                        only = rows if origin is None else _renumbered(rows, place, origin, last)
+                        tables.insert(name, columns, _counted(only, bar, restored, name))
+                tables.set_last_loop(last)
+    return Backup(file=path, loops=restored["loops"], events=restored["events"], bytes=path.stat().st_size)
+
+
+def _number(path: Path, reader: BackupReader, loop: str) -> Value:
+    """The number of a loop in a backup."""
+    columns = reader.manifest.tables["loops"].columns
+    numbers = {row[columns.index("name")]: row[columns.index("number")] for row in reader.rows("loops")}
+    if loop not in numbers:
+        raise FileError(f"{path} has no loop {loop!r}. Nothing was restored.")
+    return numbers[loop]
+
+
+def _renumbered(rows: Iterable[Row], place: int, origin: Value, number: int) -> Iterator[Row]:
+    """The rows of one loop, which gets another number: its own may be that of another loop, or of deleted data."""
+    return ((*row[:place], number, *row[place + 1 :]) for row in rows if row[place] == origin)
 
 
 def _check(reader: BackupReader, bar: tqdm[NoReturn]) -> None:
@@ -110,9 +135,10 @@ def _check_columns(path: Path, manifest: Manifest, tables: Tables) -> None:
     """Refuse a backup with more than this version knows: it must not be lost without a word."""
     unknown = [name for name in manifest.tables if name not in KEYS]
     for name in KEYS:
-        if name not in manifest.tables:
+        if name not in manifest.tables and name not in LATER_TABLES:
             raise FileError(f"{path} has no table {name!r}, so it is not a whole backup. Nothing was restored.")
-        unknown += [f"{name}.{column}" for column in set(manifest.tables[name].columns) - set(tables.columns(name))]
+        columns = manifest.tables[name].columns if name in manifest.tables else []
+        unknown += [f"{name}.{column}" for column in set(columns) - set(tables.columns(name))]
     if unknown:
         what = f"{path} contains {unknown[0]!r}, which this version of manul does not know"
         raise FileError(f"{what}. Upgrade manul to {manifest.manul} or newer.")
@@ -128,10 +154,14 @@ def _summary(path: Path, manifest: Manifest) -> Backup:
     return Backup(file=path, loops=rows["loops"], events=rows["events"], bytes=path.stat().st_size)
 
 
-def _counted(rows: Iterable[Row], bar: tqdm[NoReturn]) -> Iterator[Row]:
+def _counted(
+    rows: Iterable[Row], bar: tqdm[NoReturn], counts: Counter[str] | None = None, table: str = ""
+) -> Iterator[Row]:
     for row in rows:
         yield row
         bar.update()
+        if counts is not None:
+            counts[table] += 1
 
 
 def _bar(total: int | None, *, progress: bool) -> tqdm[NoReturn]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from base64 import b32encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -43,7 +43,8 @@ class DecisionRow(NamedTuple):
 
     `floor` is the smallest density of any action of the range; None if it is unknown, as in data of earlier versions. Of
     several knobs, `action`, `within` and `densities` are mappings. `ticket` is None if no rollout was running. `epoch` is part
-    of the id that the service gives; None in data of earlier versions.
+    of the id that the service gives; None in data of earlier versions. `asked` is the action that the caller of a rollout would
+    have chosen, if the decision has an id.
     """
 
     number: int
@@ -59,6 +60,7 @@ class DecisionRow(NamedTuple):
     densities: dict[str, float] | None = None
     ticket: RolloutTicket | None = None
     epoch: str | None = None
+    asked: Action | None = None
 
     @property
     def public_id(self) -> str:
@@ -105,6 +107,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     floors: bytes | None = None
     tickets: list[RolloutTicket | None] | None = None
     epoch: str | None = None
+    asked: list[Any] | None = None
 
     @property
     def first(self) -> int:
@@ -118,13 +121,18 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         numbers: list[int] = np.frombuffer(self.numbers, "<u8").tolist()
         return numbers
 
-    def decision(self, number: int) -> DecisionRow | None:
-        """The decision with a number, if the block contains it."""
-        place = int(np.searchsorted(np.frombuffer(self.numbers, "<u8"), np.uint64(number)))
-        return self._at(place, number) if place < self.count and self._number(place) == number else None
-
     def decisions(self) -> list[DecisionRow]:
-        return [self._at(place, number) for place, number in enumerate(self.all_numbers())]
+        return self._rows(np.arange(self.count))
+
+    def select(self, numbers: Sequence[int]) -> list[DecisionRow | None]:
+        """The decisions with some numbers; None for each number that the block does not contain."""
+        own, wanted = np.frombuffer(self.numbers, "<u8"), np.array(numbers, np.uint64)
+        places = np.searchsorted(own, wanted).clip(max=self.count - 1)
+        found = own[places] == wanted
+        if found.all():
+            return list(self._rows(places))
+        rows = iter(self._rows(places[found]))
+        return [next(rows) if each else None for each in found]
 
     @property
     def size(self) -> int:
@@ -132,44 +140,52 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         knobs = self.actions if isinstance(self.actions, list) else []
         return 400 + 60 * self.count + sum(map(len, contexts)) + sum(map(len, knobs))
 
-    def _number(self, place: int) -> int:
-        return int.from_bytes(self.numbers[8 * place : 8 * place + 8], "little")
+    def _rows(self, places: Any) -> list[DecisionRow]:
+        at: list[int] = places.tolist()
+        nothing: list[Any] = [None] * len(at)
+        numbers = np.frombuffer(self.numbers, "<u8")[places].tolist()
+        densities, floors = (_known(column, places, nothing) for column in (self.densities, self.floors))
+        lists = (self.ids, self.tickets, self.asked)
+        ids, tickets, asked = (nothing if each is None else [each[place] for place in at] for each in lists)
+        contexts, knobs = self._contexts(places, at), self._knobs(places, at)
+        time, model, observed, epoch = self.time, self.model, self.observed, self.epoch
+        columns = zip(numbers, ids, contexts, knobs, densities, floors, tickets, asked, strict=True)
+        return [
+            DecisionRow(
+                number, id_, context, within, action, density, time, model, observed, floor, by_knob, ticket, epoch, own
+            )
+            for number, id_, context, (action, within, by_knob), density, floor, ticket, own in columns
+        ]
 
-    def _at(self, place: int, number: int) -> DecisionRow:
-        density = float(_floats(self.densities, place, 1)[0])
-        floor = UNKNOWN if self.floors is None else _floats(self.floors, place, 1)[0]
-        action, within, densities = self._knobs(place)
-        return DecisionRow(
-            number,
-            None if self.ids is None else self.ids[place],
-            self._context(place),
-            within,
-            action,
-            None if density != density else density,
-            self.time,
-            self.model,
-            self.observed,
-            None if floor != floor else floor,
-            densities,
-            None if self.tickets is None else self.tickets[place],
-            self.epoch,
-        )
-
-    def _knobs(self, place: int) -> tuple[Action, Within | None, dict[str, float] | None]:
+    def _knobs(self, places: Any, at: Sequence[int]) -> Iterable[tuple[Action, Within | None, dict[str, float] | None]]:
+        """The action, the narrower range and the densities of each decision."""
         if isinstance(self.actions, list):
-            knobs = _knobs_decoder.decode(self.actions[place])
-            if "" not in knobs.action:
-                return knobs.action, knobs.within, knobs.densities
-            return knobs.action[""], None if knobs.within is None else knobs.within[""], None
-        low, high = (UNKNOWN, UNKNOWN) if self.ends is None else _floats(self.ends, 2 * place, 2)
-        return float(_floats(self.actions, place, 1)[0]), None if low != low else (low, high), None
+            return [_split(_knobs_decoder.decode(self.actions[place])) for place in at]
+        withins: list[Within | None] = [None] * len(at)
+        if self.ends is not None:
+            ends = np.frombuffer(self.ends, "<f8").reshape(-1, 2)[places].tolist()
+            withins = [None if low != low else (low, high) for low, high in ends]
+        actions = np.frombuffer(self.actions, "<f8")[places].tolist()
+        return [(action, within, None) for action, within in zip(actions, withins, strict=True)]
 
-    def _context(self, place: int) -> Context:
+    def _contexts(self, places: Any, at: Sequence[int]) -> list[Context]:
         if isinstance(self.contexts, bytes):
-            width = len(self.contexts) // (8 * self.count)
-            return _floats(self.contexts, width * place, width)
-        context: Context = _context_decoder.decode(self.contexts[place])
-        return context
+            contexts: list[Context] = np.frombuffer(self.contexts, "<f8").reshape(self.count, -1)[places].tolist()
+            return contexts
+        return [_context_decoder.decode(self.contexts[place]) for place in at]
+
+
+def _known(column: bytes | None, places: Any, nothing: list[None]) -> list[float | None]:
+    """Numbers of a column; those that are not known are None."""
+    if column is None:
+        return list(nothing)
+    return [None if value != value else value for value in np.frombuffer(column, "<f8")[places].tolist()]
+
+
+def _split(knobs: KnobValues) -> tuple[Action, Within | None, dict[str, float] | None]:
+    if "" not in knobs.action:
+        return knobs.action, knobs.within, knobs.densities
+    return knobs.action[""], None if knobs.within is None else knobs.within[""], None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -194,9 +210,13 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         floors if any(each.floor is not None for each in decisions) else None,
         head.epoch,
     )
-    ids = [each.id for each in decisions] if any(each.id is not None for each in decisions) else None
-    tickets = [each.ticket for each in decisions] if any(each.ticket is not None for each in decisions) else None
-    return msgspec.structs.replace(block, ids=ids, observed=head.observed, tickets=tickets)
+    lists: dict[str, list[Any]] = {
+        "ids": [each.id for each in decisions],
+        "tickets": [each.ticket for each in decisions],
+        "asked": [each.asked for each in decisions],
+    }
+    kept = {name: values for name, values in lists.items() if any(each is not None for each in values)}
+    return msgspec.structs.replace(block, observed=head.observed, **kept)
 
 
 def pack_columns(
@@ -301,10 +321,5 @@ def _is_whole(block: Block) -> bool:
         and (len(contexts) % (8 * block.count) == 0 if isinstance(contexts, bytes) else len(contexts) == block.count)
         and (block.floors is None or len(block.floors) == 8 * block.count)
         and (block.ends is None or len(block.ends) == 16 * block.count)
-        and (block.ids is None or len(block.ids) == block.count)
-        and (block.tickets is None or len(block.tickets) == block.count)
+        and all(each is None or len(each) == block.count for each in (block.ids, block.tickets, block.asked))
     )
-
-
-def _floats(column: bytes, first: int, count: int) -> list[float]:
-    return np.frombuffer(column, "<f8", count, 8 * first).tolist() if count else []

@@ -10,10 +10,12 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
-from manul.service.store import StoreFailure
+from manul.service.store import Damaged, StoreFailure
 from manul.service.store.watchdog import Connection, Watchdog
 
 CONNECT_SECONDS = 3
+# Pages that PostgreSQL cannot read; they belong to some loops only.
+DAMAGE = (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted)
 # Lost connections, full disks, servers that are shutting down or read-only.
 GONE = (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError)
 # A replica that hangs inside a transaction must not hold its locks forever, and others wait for them only briefly.
@@ -77,6 +79,9 @@ class Connections:
                     # Checked once the watchdog knows the connection: a store closed later than this ends the wait.
                     self._check_open()
                     rows = connection.execute(statement, values).fetchall()
+            except DAMAGE as error:
+                connection.close()
+                raise Damaged from error
             except GONE as error:
                 connection.close()
                 self._drop_free()

@@ -7,14 +7,15 @@ numbered under a lock of their loop that is held until they are durable: numbers
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import psycopg
 
 from manul.errors import FileError
-from manul.service.store import Collision, Counts, Event, LoopGone, State, StoreFailure, Transaction
+from manul.service.store import Collision, Counts, Damaged, Event, LoopGone, State, StoreFailure, Transaction
 from manul.service.store.blocks import DecisionRow
-from manul.service.store.connections import GONE, Connections, pipelined_transaction
+from manul.service.store.connections import DAMAGE, GONE, Connections, pipelined_transaction
 from manul.service.store.numbers import Numbers
 from manul.service.store.postgres_election import Election
 from manul.service.store.postgres_schema import is_current, migrate
@@ -41,11 +42,14 @@ class PostgresStore(Reading):
 
     def __init__(self, url: str) -> None:
         self._recent = Recent()
+        self.damaged: set[int] = set()
+        self.lost: str | None = None
         self._has_first: set[int] = set()
         self._forgets: dict[int, int] = {}
-        self._writer: Connection | None = None
+        # The connections of transactions: that of the writer, and the one beside it.
+        self._writing: dict[str, Connection] = {}
         self._connections = Connections(url)
-        self._watchdog, self._read = self._connections.watchdog, self._connections.read  # type: ignore[method-assign]
+        self._watchdog = self._connections.watchdog
         self._numbers = Numbers(self._reserve_numbers)
         try:
             self._set_up()
@@ -60,13 +64,20 @@ class PostgresStore(Reading):
         self._election.start()
         self._numbers.start()
 
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        return self._transaction("writer")
+
+    def transaction_beside(self) -> AbstractContextManager[Transaction]:
+        return self._transaction("beside")
+
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def _transaction(self, name: str) -> Iterator[Transaction]:
         try:
-            if self._writer is None or self._writer.closed:
-                self._writer = self._connections.connect()
-            current = PostgresTransaction(self._writer, self._watchdog, self._recent, self._has_first, self._forgets)
-            with self._watchdog.watch(self._writer), pipelined_transaction(self._writer):
+            connection = self._writing.get(name)
+            if connection is None or connection.closed:
+                connection = self._writing[name] = self._connections.connect()
+            current = PostgresTransaction(connection, self._watchdog, self._recent, self._has_first, self._forgets)
+            with self._watchdog.watch(connection), pipelined_transaction(connection):
                 yield current
                 current.finish()
         except psycopg.errors.NotNullViolation as error:
@@ -74,10 +85,15 @@ class PostgresStore(Reading):
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.IntegrityError) as error:
             raise Collision(str(error)) from error
         except StoreFailure:
-            self._abandon()
+            self._abandon(name)
             raise
+        except DAMAGE as error:
+            self._abandon(name)
+            if len(current.loops) == 1:
+                self.damaged |= current.loops
+            raise Damaged from error
         except GONE as error:
-            self._abandon()
+            self._abandon(name)
             raise StoreFailure(str(error).strip()) from error
         current.on_commit()
 
@@ -103,13 +119,14 @@ class PostgresStore(Reading):
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         return events_of(self._read, loop, numbers)
 
-    def check(self) -> None:
-        self._read("SELECT 1")
+    def free_bytes(self) -> None:
+        """Not known: the server may be on another machine."""
 
     def close(self) -> None:
         self._election.stop()
         self._numbers.stop()
-        self._abandon()
+        for name in list(self._writing):
+            self._abandon(name)
         self._connections.close()
 
     def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:
@@ -118,6 +135,13 @@ class PostgresStore(Reading):
         if missing:
             add_blocks(self._recent, loop, self._read(BLOCKS_WITH, array(missing), loop))
         return super()._decisions(loop, numbers)
+
+    def _read(self, query: str, *values: object) -> list[Any]:
+        try:
+            return self._connections.read(query, *values)
+        except Damaged:
+            self.damaged |= {value for value in values[:1] if isinstance(value, int)}
+            raise
 
     def _set_up(self) -> None:
         """Create or migrate the tables. A current store is only read, so that a start waits for no lock."""
@@ -129,16 +153,15 @@ class PostgresStore(Reading):
 
     def _reserve_numbers(self, loop: int, count: int) -> int:
         reserving = "UPDATE reserved SET numbers = numbers + ? WHERE loop = ? RETURNING numbers"
-        rows = self._read(reserving, count, loop)
+        rows = self._connections.read(reserving, count, loop)
         if not rows:
             self._numbers.drop(loop)
             raise LoopGone
         return int(rows[0][0]) - count + 1
 
-    def _abandon(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+    def _abandon(self, name: str) -> None:
+        if (connection := self._writing.pop(name, None)) is not None:
+            connection.close()
 
 
 register_store("postgres", PostgresStore)

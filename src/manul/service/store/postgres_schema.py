@@ -60,7 +60,14 @@ VERSION_4 = """
 ALTER TABLE loops ADD COLUMN stopped bigint NOT NULL DEFAULT 0
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
+# The model of a snapshot is in its row, or in so many pieces. Weights hardly get smaller, so PostgreSQL should not try.
+VERSION_5 = """
+ALTER TABLE snapshots ADD COLUMN pieces bigint NOT NULL DEFAULT 0;
+CREATE TABLE pieces (loop bigint, event bigint, place bigint, body bytea NOT NULL, PRIMARY KEY (loop, event, place));
+ALTER TABLE pieces ALTER COLUMN body SET STORAGE EXTERNAL
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5)
 VERSION = len(MIGRATIONS)
 
 

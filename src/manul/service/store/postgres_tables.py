@@ -13,7 +13,7 @@ from manul.errors import FileError
 from manul.service.store.connections import CONNECT_SECONDS
 from manul.service.store.postgres import COUNTS as COUNTS_OF_LOOP
 from manul.service.store.postgres_schema import LEADING, VERSION, is_current, migrate
-from manul.service.store.tables import COUNTS, KEYS, TABLES, Row, TableAccess, converters, selection
+from manul.service.store.tables import ALREADY, COUNTS, KEYS, TABLES, Row, TableAccess, converters, selection
 
 TYPES = """
 SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
@@ -103,8 +103,8 @@ def reading(address: str) -> Iterator[PostgresTables]:
 
 
 @contextmanager
-def writing(address: str) -> Iterator[PostgresTables]:
-    """The tables of a new store, or of one without loops that no service uses."""
+def writing(address: str, loop: str | None) -> Iterator[PostgresTables]:
+    """The tables of a new store, or of one without loops, or without this loop, that no service uses."""
     with _connected(address, "written") as connection:
         connection.execute(PATIENCE)
         if not connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (LEADING,)).fetchall()[0][0]:
@@ -112,10 +112,11 @@ def writing(address: str) -> Iterator[PostgresTables]:
         if not is_current(connection):
             migrate(connection)
         connection.execute("LOCK TABLE loops IN EXCLUSIVE MODE")
-        if connection.execute("SELECT 1 FROM loops LIMIT 1").fetchall():
-            raise FileError("the PostgreSQL store already contains loops. Restore to a new database.")
+        if connection.execute("SELECT 1 FROM loops WHERE name = coalesce(%s, name) LIMIT 1", (loop,)).fetchall():
+            raise FileError(f"the PostgreSQL store already contains {ALREADY[loop is None].format(loop=loop)}")
         tables = PostgresTables(connection)
-        tables.clear()
+        if loop is None:
+            tables.clear()
         yield tables
 
 

@@ -9,7 +9,16 @@ import psycopg
 
 from manul.service.store import Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, Recent, block_of, block_with, event_of, tally
+from manul.service.store.reading import (
+    EVENT,
+    HISTORY,
+    Recent,
+    block_of,
+    block_with,
+    event_of,
+    rows_to_purge,
+    tally,
+)
 from manul.service.store.watchdog import Connection, Watchdog
 
 SLOTS = 16
@@ -83,6 +92,11 @@ class PostgresTransaction:
         for loop in self._gone:
             self._recent.drop(loop)
 
+    @property
+    def loops(self) -> set[int]:
+        """The loops that it has read or written so far."""
+        return {loop for loop, _ in self._blocks} | set(self._heads)
+
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
         added = self._read(
             "INSERT INTO loops (name, settings, created, apprentice) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING "
@@ -117,12 +131,12 @@ class PostgresTransaction:
         known = zip(others, self.numbers(loop, others), strict=True)
         return {id_: number for id_, number in known if number is not None}
 
-    def add_block(self, loop: int, block: Block) -> None:
+    def add_block(self, loop: int, block: Block, *, waits: bool = True) -> None:
         body = encode(block)
         if loop not in self._has_first:
             self._execute("INSERT INTO firsts VALUES (%s, %s) ON CONFLICT DO NOTHING", loop, body)
-        insertion = f"INSERT INTO blocks (loop, first, last, time, body) VALUES ({PRESENT}, %s, %s, %s, %s)"
-        self._execute(insertion, loop, block.first, block.last, block.time, body)
+        insertion = f"INSERT INTO blocks (loop, first, last, time, ended, body) VALUES ({PRESENT}, %s, %s, %s, %s, %s)"
+        self._execute(insertion, loop, block.first, block.last, block.time, not waits, body)
         self._blocks.append((loop, block))
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
@@ -176,7 +190,7 @@ class PostgresTransaction:
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         first = self._lock(loop) + 1
-        numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
+        numbered = [Event(first + place, *event[1:]) for place, event in enumerate(events)]
         self._heads[loop] += len(numbered)
         self._added.setdefault(loop, []).extend(numbered)
         known = self._known_events.get(loop, {})
@@ -216,11 +230,17 @@ class PostgresTransaction:
     def add_model(self, loop: int, event: int, model: bytes) -> None:
         self._execute(f"INSERT INTO models VALUES ({PRESENT}, %s, %s)", loop, event, model)
 
-    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
-        insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
-        self._execute(insertion, loop, *snapshot)
+    def add_piece(self, loop: int, event: int, place: int, piece: bytes) -> None:
+        # A result is read, so that not all pieces wait in memory until the server takes them.
+        self._read("INSERT INTO pieces VALUES (%s, %s, %s, %b) RETURNING place", loop, event, place, piece)
+
+    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int, pieces: int = 0) -> None:
+        insertion = f"INSERT INTO snapshots VALUES ({PRESENT}, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+        self._execute(insertion, loop, *snapshot, pieces)
         kept = "SELECT event FROM snapshots WHERE loop = %s ORDER BY event DESC LIMIT %s"
         self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)
+        kept = "SELECT event FROM snapshots WHERE loop = %s"
+        self._execute(f"DELETE FROM pieces WHERE loop = %s AND event NOT IN ({kept})", loop, loop)
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         self._lock(loop)
@@ -250,9 +270,11 @@ class PostgresTransaction:
         for table, key in HISTORY.items():
             some = f"SELECT ctid FROM {table} WHERE loop = %s ORDER BY {key} LIMIT %s"
             removal = f"DELETE FROM {table} WHERE ctid = ANY(ARRAY({some})) RETURNING 1"
-            limit -= len(self._read(removal, loop, limit))
-            if limit <= 0:
+            most = rows_to_purge(table, limit)
+            removed = len(self._read(removal, loop, most))
+            if removed == most:
                 return True
+            limit -= removed
         self._execute("DELETE FROM deleted WHERE loop = %s", loop)
         return bool(self._read("SELECT 1 FROM deleted LIMIT 1"))
 

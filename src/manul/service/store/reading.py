@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
-from manul.service.store import OUTCOMES, Counts, Event, Kind, LoopRow, Snapshot
+from manul.service.store import OUTCOMES, Counts, Damaged, Event, Kind, LoopRow, Snapshot
 from manul.service.store.blocks import Block, DamagedBlock, DecisionRow, decode
 
 log = logging.getLogger("manul.service")
 CACHE_BYTES = 8 * 2**20
+EVENT_BYTES = 300  # of a decision's event in memory
 Find = Callable[[int], Block | None]
 EVENT = "number, decision, kind, loss, time, key"
 # The tables with the data of loops, and the columns that order the rows of one loop.
-HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"}
+HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"} | {
+    "pieces": "event, place"
+}
+# Rows of other tables that may be removed instead of one, because a transaction that removes many bytes takes long.
+ROWS_PER_PIECE = 250
 KINDS = frozenset(get_args(Kind))
+
+
+class _Cached:
+    """A block, and the events of its decisions if all of them are known: those that came since this process wrote the block."""
+
+    def __init__(self, block: Block, *, written: bool) -> None:
+        self.block, self.first, self.last = block, block.first, block.last
+        self.events = dict[int, list[Event]]() if written else None
+        self.size = block.size + (EVENT_BYTES * block.count if written else 0)
 
 
 class Recent:
@@ -26,18 +41,19 @@ class Recent:
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._limit, self._bytes = limit, 0
-        self._blocks: dict[tuple[int, int], Block] = {}
+        self._blocks: dict[tuple[int, int], _Cached] = {}
         self._firsts: dict[int, list[int]] = {}
         self._lock = threading.Lock()
 
-    def add(self, loop: int, block: Block) -> None:
+    def add(self, loop: int, block: Block, *, written: bool = False) -> None:
+        """Add a block; if it is just `written`, and no other process writes, its decisions have no events yet."""
         with self._lock:
             key = (loop, block.first)
             if key in self._blocks:
                 return
-            self._blocks[key] = block
+            cached = self._blocks[key] = _Cached(block, written=written)
             insort(self._firsts.setdefault(loop, []), block.first)
-            self._bytes += block.size
+            self._bytes += cached.size
             while self._bytes > self._limit and len(self._blocks) > 1:
                 self._forget(next(iter(self._blocks)))
 
@@ -49,28 +65,58 @@ class Recent:
 
     def missing(self, loop: int, numbers: Sequence[int]) -> list[int]:
         """The numbers of decisions that are not in cached blocks."""
-        return [number for number in numbers if self._block(loop, number) is None]
+        with self._lock:
+            return [number for number in numbers if self._find(loop, number) is None]
 
     def decisions(self, loop: int, numbers: Sequence[int], find: Find) -> list[DecisionRow | None]:
-        """Decisions from cached blocks, or from those that `find` reads."""
+        """Decisions from cached blocks, or from those that `find` reads; it is fast if the numbers are in order."""
         decisions: list[DecisionRow | None] = []
-        block: Block | None = None
-        for number in numbers:
-            if block is None or not block.first <= number <= block.last:
-                block = self._block(loop, number)
+        while (place := len(decisions)) < len(numbers):
+            with self._lock:
+                cached = self._find(loop, numbers[place])
+            block = find(numbers[place]) if cached is None else cached.block
             if block is None:
-                block = find(number)
-                if block is not None:
-                    self.add(loop, block)
-            decisions.append(None if block is None else block.decision(number))
+                decisions.append(None)
+                continue
+            if cached is None:
+                self.add(loop, block)
+            end = place + 1
+            first, last = block.first, block.last
+            while end < len(numbers) and first <= numbers[end] <= last:
+                end += 1
+            decisions += block.select(numbers[place:end])
         return decisions
 
-    def _block(self, loop: int, number: int) -> Block | None:
+    def note(self, loop: int, events: Iterable[Event]) -> None:
+        """Note events that are durable."""
         with self._lock:
-            firsts = self._firsts.get(loop, [])
-            place = bisect_right(firsts, number) - 1
-            block = self._blocks[loop, firsts[place]] if place >= 0 else None
-        return block if block is not None and number <= block.last else None
+            cached = None
+            for event in events:
+                cached = self._find(loop, event.decision, cached)
+                if cached is not None and cached.events is not None:
+                    cached.events.setdefault(event.decision, []).append(event)
+
+    def events_of(self, loop: int, numbers: Iterable[int]) -> tuple[dict[int, list[Event]], list[int]]:
+        """The events of decisions, and the numbers of those whose events are not known here."""
+        events, unknown = dict[int, list[Event]](), list[int]()
+        with self._lock:
+            cached = None
+            for number in numbers:
+                cached = self._find(loop, number, cached)
+                if cached is None or cached.events is None:
+                    unknown.append(number)
+                elif number in cached.events:
+                    events[number] = list(cached.events[number])
+        return events, unknown
+
+    def _find(self, loop: int, number: int, near: _Cached | None = None) -> _Cached | None:
+        """The block with a number; mostly it is the one that was found before."""
+        if near is not None and near.first <= number <= near.last:
+            return near
+        firsts = self._firsts.get(loop, [])
+        place = bisect_right(firsts, number) - 1
+        cached = self._blocks[loop, firsts[place]] if place >= 0 else None
+        return cached if cached is not None and number <= cached.last else None
 
     def _forget(self, key: tuple[int, int]) -> None:
         loop, first = key
@@ -88,13 +134,19 @@ class Reading:
         raise NotImplementedError
 
     def loops(self) -> list[LoopRow]:
-        rows = self._read(f"SELECT {', '.join(LoopRow.__struct_fields__)} FROM loops ORDER BY number")
+        return self._loops()
+
+    def _loops(self, which: str = "", *values: object) -> list[LoopRow]:
+        rows = self._read(f"SELECT {', '.join(LoopRow.__struct_fields__)} FROM loops {which} ORDER BY number", *values)
         named = [dict(zip(LoopRow.__struct_fields__, row, strict=True)) for row in rows]
         return [LoopRow(**row | {name: bool(row[name]) for name in ("paused", "apprentice")}) for row in named]
 
     def first_decision(self, loop: int) -> DecisionRow | None:
         """The first stored decision, whose context determines the shape of contexts."""
-        rows = self._read("SELECT 0, body FROM firsts WHERE loop = ?", loop)
+        try:
+            rows = self._read("SELECT 0, body FROM firsts WHERE loop = ?", loop)
+        except Damaged:
+            rows = []
         first = block_of(loop, *rows[0]) if rows else None
         blocks = [first] if first is not None else self.blocks(loop, 0, 1)
         return blocks[0].decisions()[0] if blocks else None
@@ -119,22 +171,50 @@ class Reading:
         return bytes(rows[0][0]) if rows and isinstance(rows[0][0], bytes) else b""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
-        newest = (
-            "SELECT event, body, learned, refused, history, rollout FROM snapshots WHERE loop = ? AND event < ? "
-            "ORDER BY event DESC LIMIT 1"
+        query = (
+            "SELECT event, body, learned, refused, history, rollout, pieces FROM snapshots WHERE loop = ? AND event = ?"
         )
-        while rows := self._read(newest, loop, 2**63 - 1 if before is None else before):
-            if _is_snapshot(rows[0]):
-                return Snapshot(*rows[0])
-            before = rows[0][0]
-            log.warning("snapshot %s of loop %d is damaged; using an older one", before, loop)
+        for event in self.snapshots(loop):
+            if before is None or event < before:
+                try:
+                    rows = self._read(query, loop, event)
+                    found = self._whole(loop, rows[0]) if rows else None
+                except Damaged:
+                    rows, found = [()], None
+                if found is not None:
+                    return found
+                if rows:
+                    log.warning("snapshot %s of loop %d is damaged; using an older one", event, loop)
         return None
+
+    def _whole(self, loop: int, found: tuple[Any, ...]) -> Snapshot | None:
+        """A snapshot with its model; None if it is damaged."""
+        if not _is_snapshot(found):
+            return None
+        *row, pieces = found
+        model = self._join(loop, row[0], pieces) if pieces else row[1]
+        return None if model is None else Snapshot(*row)._replace(model=model)
+
+    def _join(self, loop: int, event: int, count: int) -> bytes | None:
+        """A model from its pieces; None if one is missing."""
+        whole = io.BytesIO()
+        for place in range(count):
+            rows = self._read("SELECT body FROM pieces WHERE loop = ? AND event = ? AND place = ?", loop, event, place)
+            if not (rows and isinstance(rows[0][0], bytes)):
+                return None
+            whole.write(rows[0][0])
+        return whole.getvalue()
 
     def snapshots(self, loop: int) -> list[int]:
         return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC", loop)]
 
     def _decisions(self, loop: int, numbers: list[int]) -> list[DecisionRow | None]:
         return self._recent.decisions(loop, numbers, lambda number: block_with(self._read, loop, number))
+
+
+def rows_to_purge(table: str, limit: int) -> int:
+    """How many rows of a table one transaction may remove if `limit` is for rows of the usual size."""
+    return max(1, limit // ROWS_PER_PIECE) if table == "pieces" else limit
 
 
 def tally(events: Sequence[Event]) -> Counts:
@@ -182,4 +262,9 @@ def _is_event(event: Event) -> bool:
 
 
 def _is_snapshot(row: tuple[Any, ...]) -> bool:
-    return all(isinstance(value, kind) for value, kind in zip(row, (int, bytes, int, int, bytes, bytes), strict=True))
+    kinds = (int, bytes, int, int, bytes, bytes, int)
+    return len(row) == len(kinds) and all(map(isinstance, row, kinds))
+
+
+def is_counts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) for value in values)

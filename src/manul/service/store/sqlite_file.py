@@ -32,12 +32,12 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         try:
             with self._holding:
-                if path.exists() and _identity(path.stat()) in self._held:
+                if identity_at(path) in self._held:
                     raise _in_use(path)
                 self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-                self._identity = _identity(os.fstat(self._descriptor))
+                self.identity = _identity(os.fstat(self._descriptor))
                 self._lock(path)
-                self._held.add(self._identity)
+                self._held.add(self.identity)
         except OSError as error:
             raise FileError(f"cannot open {path} for writing: {error.strerror}") from error
 
@@ -50,7 +50,7 @@ class FileLock:
 
     def close(self) -> None:
         with self._holding:
-            self._held.discard(self._identity)
+            self._held.discard(self.identity)
             os.close(self._descriptor)
 
 
@@ -76,6 +76,14 @@ def _version(path: Path) -> int | None:
     mode = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
     with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)) as connection:
         return version_of(connection)
+
+
+def identity_at(path: Path) -> tuple[int, int] | None:
+    """Which file a path leads to; None if there is none."""
+    try:
+        return _identity(path.stat())
+    except OSError:
+        return None
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -68,7 +68,15 @@ VERSION_4 = """
 ALTER TABLE loops ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
+# The model of a snapshot is in its row, or in so many pieces; pieces without a snapshot were left by a crash, or will be deleted.
+VERSION_5 = """
+ALTER TABLE snapshots ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE pieces (
+  loop INTEGER NOT NULL, event INTEGER NOT NULL, place INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (loop, event, place));
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5)
 VERSION = len(MIGRATIONS)
 TABLES_1 = frozenset({"loops", "blocks", "ids", "events", "models", "snapshots"})
 LOOPS_1 = ["number", "name", "settings", "created", "paused", "apprentice", "ended", "archived"]

@@ -13,7 +13,7 @@ from manul.errors import FileError, missing_file
 from manul.service.store.blocks import DamagedBlock, decode
 from manul.service.store.sqlite_file import FileLock, check_file
 from manul.service.store.sqlite_schema import VERSION, migrate, version_of
-from manul.service.store.tables import KEYS, TABLES, Row, TableAccess, converters, selection
+from manul.service.store.tables import ALREADY, KEYS, TABLES, Row, TableAccess, converters, selection
 
 # Columns that other stores do not have: `ended` and `archived` are no longer used, and `count` follows from the block.
 OWN_COLUMNS = {"loops": {"ended", "archived"}, "blocks": {"count"}}
@@ -106,21 +106,22 @@ def _check_version(path: Path, version: int | None) -> None:
 
 
 @contextmanager
-def writing(address: str) -> Iterator[SqliteTables]:
-    """The tables of a new store, or of one without loops that no process uses."""
+def writing(address: str, loop: str | None) -> Iterator[SqliteTables]:
+    """The tables of a new store, or of one without loops, or without this loop, that no process uses."""
     path = _path(address)
     is_new = not path.exists()
     lock, done = FileLock(path), False
     try:
         version = check_file(path)
         with closing(_connect(path)) as connection:
-            _check_empty(path, connection, version)
+            _check_absent(path, connection, version, loop)
             # Without a write-ahead log, which would become as large as the store; the service switches it on again.
             connection.execute("PRAGMA journal_mode = DELETE")
             migrate(connection, version)
             connection.execute("BEGIN IMMEDIATE")
             tables = SqliteTables(connection)
-            tables.clear()
+            if loop is None:
+                tables.clear()
             yield tables
             connection.execute("COMMIT")
         done = True
@@ -133,9 +134,9 @@ def writing(address: str) -> Iterator[SqliteTables]:
         lock.close()
 
 
-def _check_empty(path: Path, connection: sqlite3.Connection, version: int) -> None:
-    if version and connection.execute("SELECT 1 FROM loops LIMIT 1").fetchall():
-        raise FileError(f"{path} already contains loops. Restore to a new store.")
+def _check_absent(path: Path, connection: sqlite3.Connection, version: int, loop: str | None) -> None:
+    if version and connection.execute("SELECT 1 FROM loops WHERE name = coalesce(?, name) LIMIT 1", (loop,)).fetchall():
+        raise FileError(f"{path} already contains {ALREADY[loop is None].format(loop=loop)}")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

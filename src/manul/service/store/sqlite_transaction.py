@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -11,14 +12,23 @@ from msgspec.structs import astuple
 
 from manul.service.store import Counts, Event, Lookup, LoopGone, Snapshot
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of, tally
+from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of, rows_to_purge, tally
 
+log = logging.getLogger("manul.service")
 _Value = TypeVar("_Value")
+# What SQLite finds on damaged pages, such as duplicates of keys, and reads of one page that the disk refuses.
+DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG})
+BAD_READS = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
 # Values per query; SQLite limits the number of parameters.
 PARAMETERS = 500
 COUNT = """
 UPDATE counts SET decisions = decisions + ?, outcomes = outcomes + ?, loss_sum = loss_sum + ?, late = late + ?,
   defaulted = defaulted + ?, events = events + ?, numbers = max(numbers, ?), latest = max(latest, ?) WHERE loop = ?
+"""
+# Pieces of a loop that belong to no snapshot, except those of the one that is being added.
+REMOVAL = """
+DELETE FROM pieces WHERE rowid IN (SELECT rowid FROM pieces
+  WHERE loop = ? AND event <> ? AND event NOT IN (SELECT event FROM snapshots WHERE loop = ?) LIMIT ?)
 """
 
 
@@ -28,10 +38,13 @@ class SqliteTransaction:
     def __init__(self, connection: sqlite3.Connection, recent: Recent, counts: dict[int, Counts]) -> None:
         self._connection, self._recent, self._counts = connection, recent, counts
         self._blocks: list[tuple[int, Block]] = []
+        self._events: dict[int, list[Event]] = {}
         self._added: dict[int, Counts] = {}
         self._forgotten: set[int] = set()
         self._created: set[int] = set()
         self._gone: set[int] = set()
+        self.loop: int | None = None  # the last one that was read or written
+        self.pieces = 0
 
     def finish(self) -> None:
         rows = [(*astuple(added), loop) for loop, added in self._added.items() if loop not in self._gone]
@@ -49,7 +62,9 @@ class SqliteTransaction:
             self._recent.drop(loop)
         for loop, block in self._blocks:
             if loop not in self._gone:
-                self._recent.add(loop, block)
+                self._recent.add(loop, block, written=True)
+        for loop, events in self._events.items():
+            self._recent.note(loop, events)
 
     def add_loop(self, name: str, settings: bytes, created: float, *, apprentice: bool) -> int | None:
         if self._read("SELECT 1 FROM loops WHERE name = ?", name):
@@ -79,20 +94,21 @@ class SqliteTransaction:
         self._connection.executemany("INSERT INTO ids VALUES (?, ?, ?)", fresh)
         return taken
 
-    def add_block(self, loop: int, block: Block) -> None:
+    def add_block(self, loop: int, block: Block, *, waits: bool = True) -> None:
         added = self._adding(loop)
         body = encode(block)
         if added.decisions == 0 and (loop not in self._counts or self._counts[loop].decisions == 0):
             self._connection.execute("INSERT INTO firsts VALUES (?, ?) ON CONFLICT DO NOTHING", (loop, body))
         row = (loop, block.first, block.last, block.count, block.time, body)
         self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
-        self._connection.execute("INSERT INTO waiting VALUES (?, ?, ?)", (loop, block.time, block.first))
+        if waits:
+            self._connection.execute("INSERT INTO waiting VALUES (?, ?, ?)", (loop, block.time, block.first))
         self._blocks.append((loop, block))
         added.decisions += block.count
         added.numbers, added.latest = max(added.numbers, block.last), max(added.latest, block.time)
 
     def numbers(self, loop: int, ids: Sequence[str]) -> list[int | None]:
-        known: dict[str, int] = {}
+        self.loop, known = loop, dict[str, int]()
         for batch in _batches(ids):
             marks = ", ".join("?" * len(batch))
             query = f"SELECT id, decision FROM ids WHERE loop = ? AND id IN ({marks})"
@@ -105,7 +121,15 @@ class SqliteTransaction:
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         self._check(loop)
-        return events_of(self._read, loop, numbers)
+        if loop in self._forgotten:
+            return events_of(self._read, loop, numbers)
+        known, unknown = self._recent.events_of(loop, numbers)
+        if loop in self._events:  # which are not durable, so that only this transaction knows them
+            wanted = {*numbers} - {*unknown}
+            for event in self._events[loop]:
+                if event.decision in wanted:
+                    known.setdefault(event.decision, []).append(event)
+        return known | events_of(self._read, loop, unknown)
 
     def prefetch(self, lookups: Sequence[Lookup]) -> None:
         """Nothing: a read from the file needs no round trip."""
@@ -113,11 +137,12 @@ class SqliteTransaction:
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         added = self._adding(loop)
         first = added.events + 1 + (self._counts[loop].events if loop in self._counts else 0)
-        numbered = [event._replace(number=first + place) for place, event in enumerate(events)]
+        numbered = [Event(first + place, *event[1:]) for place, event in enumerate(events)]
         self._connection.executemany(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", [(loop, *event) for event in numbered]
         )
         _add(added, tally(numbered))
+        self._events.setdefault(loop, []).extend(numbered)
         return numbered
 
     def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
@@ -139,11 +164,20 @@ class SqliteTransaction:
         self._check(loop)
         self._connection.execute("INSERT INTO models VALUES (?, ?, ?)", (loop, event, model))
 
-    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int) -> None:
+    def add_piece(self, loop: int, event: int, place: int, piece: bytes) -> None:
         self._check(loop)
-        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", (loop, *snapshot))
+        # One for one, so that the file does not grow, and no transaction removes many.
+        self._connection.execute(REMOVAL, (loop, event, loop, 1))
+        self._connection.execute("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?, ?)", (loop, event, place, piece))
+        self.pieces += 1
+
+    def add_snapshot(self, loop: int, snapshot: Snapshot, *, keep: int, pieces: int = 0) -> None:
+        self._check(loop)
+        row = (loop, *snapshot, pieces)
+        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
+        self._connection.execute(REMOVAL, (loop, snapshot.event, loop, 2))
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         self._check(loop)
@@ -157,10 +191,11 @@ class SqliteTransaction:
         self._forgotten.add(loop)
 
     def delete_loop(self, loop: int) -> None:
-        self._check(loop)
-        self._connection.execute("DELETE FROM loops WHERE number = ?", (loop,))
-        for table in ("counts", "firsts"):
-            self._connection.execute(f"DELETE FROM {table} WHERE loop = ?", (loop,))
+        # A loop without totals is one of which these are damaged.
+        self.loop = loop
+        if loop in self._gone or not self._connection.execute("DELETE FROM loops WHERE number = ?", (loop,)).rowcount:
+            raise LoopGone
+        self._connection.execute("DELETE FROM counts WHERE loop = ?", (loop,))
         self._connection.execute("INSERT INTO deleted VALUES (?)", (loop,))
         self._gone.add(loop)
 
@@ -169,16 +204,25 @@ class SqliteTransaction:
         if not rows:
             return False
         (loop,) = rows[0]
-        for table, key in (HISTORY | {"waiting": "time, first"}).items():
+        for table, key in (HISTORY | {"waiting": "time, first", "firsts": "loop"}).items():
             batch = f"SELECT {key} FROM {table} WHERE loop = ? ORDER BY {key} LIMIT ?"
             removal = f"DELETE FROM {table} WHERE loop = ? AND ({key}) IN ({batch})"
-            limit -= self._connection.execute(removal, (loop, loop, limit)).rowcount
-            if limit <= 0:
+            most = rows_to_purge(table, limit)
+            try:
+                removed = self._connection.execute(removal, (loop, loop, most)).rowcount
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                removed = 0
+                log.error("rows of a deleted loop are damaged and stay in the file: %s of loop %d", table, loop)
+            if removed == most:
                 return True
+            limit -= removed
         self._connection.execute("DELETE FROM deleted WHERE loop = ?", (loop,))
         return bool(self._read("SELECT 1 FROM deleted LIMIT 1"))
 
     def _check(self, loop: int) -> None:
+        self.loop = loop
         if loop in self._gone or not (loop in self._counts or loop in self._created):
             raise LoopGone
 
@@ -189,6 +233,21 @@ class SqliteTransaction:
 
     def _read(self, query: str, *values: object) -> list[Any]:
         return self._connection.execute(query, values).fetchall()
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether an error is about some pages, and not about the whole file."""
+    return _code(error) & 0xFF in DAMAGE or is_bad_read(error)
+
+
+def is_bad_read(error: sqlite3.DatabaseError) -> bool:
+    """Whether the disk did not return a page."""
+    return _code(error) in BAD_READS
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    """The code of an error; those of the module itself have none."""
+    return int(vars(error).get("sqlite_errorcode", sqlite3.SQLITE_ERROR))
 
 
 def _add(counts: Counts, added: Counts) -> None:

@@ -17,9 +17,13 @@ COUNTS = ("loop", *Counts.__struct_fields__)
 KEYS = {"loops": "number", "counts": "loop", "firsts": "loop"} | {name: f"loop, {key}" for name, key in HISTORY.items()}
 
 
+# Why nothing is restored, if not all loops are restored and if they are.
+ALREADY = ("the loop {loop!r}. Delete it first.", "loops. Restore to a new store, or one of them with --loop.")
+
+
 class Tables(Protocol):
-    """The tables of a store at one moment, to be read, or empty ones, to be filled in one transaction; `version` is that of
-    the schema."""
+    """The tables of a store at one moment, to be read, or those to be filled in one transaction; `version` is that of the
+    schema."""
 
     store: str
     version: int
@@ -43,11 +47,12 @@ class Tables(Protocol):
 class TableAccess(NamedTuple):
     """How the tables of a store at an address are read and written; both are context managers.
 
-    What was written is durable after the block of `writing`; if it raises, the store is as it was before.
+    What was written is durable after the block of `writing`; if it raises, the store is as it was before. `writing` is for a
+    store without loops or, if it is given the name of a loop, for one without this loop.
     """
 
     reading: Callable[[str], AbstractContextManager[Tables]]
-    writing: Callable[[str], AbstractContextManager[Tables]]
+    writing: Callable[[str, str | None], AbstractContextManager[Tables]]
 
 
 TABLES = Registry[TableAccess]("store of a backup", "manul.service.store", suggestion="decisions.db")

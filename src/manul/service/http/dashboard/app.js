@@ -28,8 +28,21 @@ function show(name) {
   for (const button of main.querySelectorAll("[data-do=new]")) button.onclick = askForLoop
 }
 
+// Loops that cannot be read, which can only be deleted.
+function showBroken(loops) {
+  const list = document.getElementById("out-of-service")
+  list.hidden = !loops.length
+  list.replaceChildren(
+    ...loops.map(({ name, trouble }) =>
+      make("li", {}, `${name}: ${trouble} `, make("button", { textContent: "Delete", onclick: () => askToErase(name, "delete") })),
+    ),
+  )
+}
+
 async function choose() {
-  const names = (await ask("")).loops.map(loop => loop.name)
+  const { loops, out_of_service: broken } = await ask("")
+  showBroken(broken)
+  const names = loops.map(loop => loop.name)
   const name = names.includes(wanted()) ? wanted() : names[0]
   chooser.parentElement.hidden = !names.length
   if ([...chooser.options].map(option => option.value).join("\n") !== names.join("\n"))

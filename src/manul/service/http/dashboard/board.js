@@ -104,6 +104,8 @@ export class Board {
     this.part("name").textContent = status.name
     const state = status.paused ? "paused" : status.apprentice ? "apprentice" : "deciding"
     Object.assign(this.part("state"), { textContent: state, className: `badge ${state}` })
+    this.part("trouble").hidden = !status.trouble
+    this.part("trouble").textContent = `not ready: ${status.trouble}`
     const explored = status.epsilon == null ? "" : `, explores ${Number((100 * status.epsilon).toPrecision(2))} %`
     this.part("about").textContent = `${describe(status)}, agent ${status.agent.kind}${explored}`
     const shown = { pause: !status.paused, resume: status.paused, promote: status.apprentice }
