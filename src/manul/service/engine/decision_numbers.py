@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from manul.service.engine.model import Model
 from manul.service.store import Store
+
+if TYPE_CHECKING:
+    from manul.service.engine.model import Model
 
 LOST_SECONDS = 60.0  # much longer than a decision can wait for the store
 MOST_LOST = 1000  # numbers that are looked up together
