@@ -84,7 +84,7 @@ def require_package(package: str) -> None:
 
 
 def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
-    """Suggest the closest known name.
+    """The `known` name that is closest to what one `got`, as a question; `otherwise` if none is close.
 
     >>> remedy("prise", ["size", "price"], "Check the name.")
     'Did you mean price?'
@@ -96,7 +96,7 @@ def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def missing_file(path: str | Path) -> FileError:
-    """Return the error for a missing file, with the closest name in the same folder."""
+    """The error for a missing file at a `path`, with the closest name in the same folder."""
     target = Path(path)
     siblings = sorted(file.name for file in target.parent.iterdir() if file.is_file()) if target.parent.is_dir() else []
     close = get_close_matches(target.name, siblings, n=1)

@@ -17,7 +17,7 @@ START = ["--baseline", "0.5", "--steps", "1/4,1/2,1", "--least-decisions", "50"]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    service = Process(tmp_path_factory.mktemp("service"))
+    service = Process(tmp_path_factory.mktemp("service"), "decisions.db", "--webhook-host", "127.0.0.1")
     yield service
     assert service.stop() == 0
 

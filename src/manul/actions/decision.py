@@ -52,7 +52,8 @@ class Decision(NamedTuple, Generic[A]):
         return f"Decision({', '.join(stated)})"
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+# Without slots: on Python 3.12, a generic class with slots cannot be referred to weakly, even if it asks for that.
+@dataclass(frozen=True, eq=False)
 class Decisions(Generic[A]):
     """Many decisions as columns.
 
