@@ -64,3 +64,14 @@ async def test_a_file_that_is_put_back_is_written_again(path):
         assert (await asked(service)).status_code == 200
     async with service.running():
         assert (await service.get("/heat"))["decisions"] == 1
+
+
+@run
+async def test_the_service_is_ready_again_without_a_request_once_the_file_is_back(path):
+    service, away = Service(path), path.with_name("away.db")
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70])
+        path.rename(away)
+        assert (await asked(service)).status_code == 503
+        away.rename(path)
+        await until(lambda: service.engine.trouble() is None)
