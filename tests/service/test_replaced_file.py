@@ -53,14 +53,19 @@ async def test_the_service_is_not_ready_after_it_even_if_nothing_is_written(path
         assert "\nmanul_store_lost 1\n" in (await service.client.get("/metrics")).text
 
 
+async def moved_away_and_back(service, path):
+    away = path.with_name("away.db")
+    await service.post("", 201, name="heat", actions=[20, 70])
+    path.rename(away)
+    assert (await asked(service)).status_code == 503
+    away.rename(path)
+
+
 @run
 async def test_a_file_that_is_put_back_is_written_again(path):
-    service, away = Service(path), path.with_name("away.db")
+    service = Service(path)
     async with service.running():
-        await service.post("", 201, name="heat", actions=[20, 70])
-        path.rename(away)
-        assert (await asked(service)).status_code == 503
-        away.rename(path)
+        await moved_away_and_back(service, path)
         assert (await asked(service)).status_code == 200
     async with service.running():
         assert (await service.get("/heat"))["decisions"] == 1
@@ -68,10 +73,7 @@ async def test_a_file_that_is_put_back_is_written_again(path):
 
 @run
 async def test_the_service_is_ready_again_without_a_request_once_the_file_is_back(path):
-    service, away = Service(path), path.with_name("away.db")
+    service = Service(path)
     async with service.running():
-        await service.post("", 201, name="heat", actions=[20, 70])
-        path.rename(away)
-        assert (await asked(service)).status_code == 503
-        away.rename(path)
+        await moved_away_and_back(service, path)
         await until(lambda: service.engine.trouble() is None)

@@ -157,7 +157,7 @@ async def test_a_stop_without_time_for_a_snapshot_says_so(service, monkeypatch, 
         await play(service, 5)
         await service.learned("heat", 5)
         monkeypatch.setattr(learners, "STOP_SECONDS", 0.0)
-    assert "the last snapshots of 1 loops were not saved" in caplog.text
+    assert "last snapshots not saved; the next start learns the latest events again: heat" in caplog.text
     monkeypatch.undo()
     async with service.running():
         assert service.engine.loop("heat").model.event == 5

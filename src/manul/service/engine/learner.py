@@ -111,11 +111,10 @@ class Learner(threading.Thread):
             while not loop.paused and time.monotonic() < until and self._guarded_turn(loop):
                 pass
         own = [loop for loop in self._loops() if self.learns(loop)]
-        saved = [time.monotonic() < self._deadline and self._save_snapshot(loop) for loop in own]
-        if not all(saved):
+        unsaved = [loop.name for loop in own if time.monotonic() >= self._deadline or not self._save_snapshot(loop)]
+        if unsaved:
             log.warning(
-                "the last snapshots of %d loops were not saved; the next start learns their latest events again",
-                saved.count(False),
+                "last snapshots not saved; the next start learns the latest events again: %s", ", ".join(unsaved)
             )
 
     def _guarded_turn(self, loop: Loop) -> bool:
