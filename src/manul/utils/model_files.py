@@ -139,6 +139,16 @@ def pieces(
     yield bytes(piece)
 
 
+def _header(text: bytes) -> dict[str, Any]:
+    try:
+        table = json.loads(text)
+    except ValueError:
+        raise ValueError("the header is not JSON") from None
+    if not isinstance(table, dict):
+        raise TypeError("the header is not an object")
+    return table
+
+
 def join(pieces: Iterable[bytes]) -> bytes:
     """The bytes of a file. Other threads run between two pieces."""
     whole = io.BytesIO()
@@ -156,7 +166,9 @@ def _decode(data: bytes, name: str) -> tuple[Contents, RowSketch | None]:
     """Like `safetensors.numpy.load`, which copies all arrays while other threads wait."""
     with _file_errors(name):
         start = 8 + int.from_bytes(data[:8], "little")
-        table = json.loads(data[8:start])
+        if start > len(data):
+            raise ValueError("the header is longer than the file")
+        table = _header(data[8:start])
         header = dict(table.pop("__metadata__", {}))
         if not all(isinstance(text, str) for text in header.values()):
             raise TypeError("the metadata must be texts")
@@ -172,7 +184,7 @@ def _decode(data: bytes, name: str) -> tuple[Contents, RowSketch | None]:
             if first != end or last - first != math.prod(shape) * dtype.itemsize or last > len(body):
                 raise ValueError("the offsets of an array do not fit")
             arrays[each], end = body[first:last].view(dtype).reshape(shape), last
-        if end != len(body) or start > len(data):
+        if end != len(body):
             raise ValueError("there are bytes after the arrays")
     return _verify(header, arrays, name)
 
