@@ -20,10 +20,10 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
     if (!learner_.is_warm()) return {0.5 * (within.low + within.high), half};
-    if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_);
+    if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_, true);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));
-    learner_.look(context);
+    learner_.look(context, true);
     const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
     double centre = minimum(around(rough, reach, range), fine, h);
     const double narrow = smaller(h, larger(LossLearner::narrowest, h / steepness(centre, h, range)));
@@ -33,12 +33,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   }
 
   Window best_window(const ContextView& context, Range within, double bandwidth) override {
-    const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
-    learner_.look(context);
-    const Range range = {unit(within.low), unit(within.high)};
-    const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
-    const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
-    return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+    return best_window(context, within, bandwidth, false);
   }
 
   void learn(const ContextView& context, const Outcome& outcome) override {
@@ -58,7 +53,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     for (std::size_t first = 0; first < count; first += 16) {
       const std::size_t size = count - first < 16 ? count - first : 16;
       for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(unit(actions[first + i]));
-      learner_.critic().score(units, 16, predicted);
+      learner_.score(units, 16, predicted);
       for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
     }
   }
@@ -66,6 +61,15 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
  private:
   // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
   static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
+
+  Window best_window(const ContextView& context, Range within, double bandwidth, bool optimistic) {
+    const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
+    learner_.look(context, optimistic);
+    const Range range = {unit(within.low), unit(within.high)};
+    const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
+    const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
+    return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+  }
 
   double length() const { return actions_.high - actions_.low; }
   double unit(double action) const { return (action - actions_.low) / length(); }
@@ -83,7 +87,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
       const double place = (static_cast<double>(i) + 0.5) / (0.5 * sides) - 1.0;
       actions[i] = static_cast<float>(clip(centre + h * place, range.low, range.high));
     }
-    learner_.critic().score(actions, sides, losses);
+    learner_.score(actions, sides, losses);
     double rise = 0.0;
     for (std::size_t i = 0; i < sides; ++i) rise += i < sides / 4 || i >= 3 * sides / 4 ? losses[i] : -losses[i];
     return larger(rise / (0.25 * sides * h), 1.0);
@@ -96,7 +100,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     const double step = (range.high - range.low) / static_cast<double>(points);
     for (std::size_t i = 0; i < points; ++i)
       actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
-    learner_.critic().score(actions, points, losses);
+    learner_.score(actions, points, losses);
     for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
     const double reach = h / step + 0.5;  // NaN if the range is too narrow for its parts to differ
     const std::size_t radius = reach < static_cast<double>(points) ? static_cast<std::size_t>(reach) : points;

@@ -38,6 +38,8 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
 Limits = Sequence[str | Limit] | LimitsFunction | None
 NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a share of the range
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+_EARLY = {"early", "early_process", "early_parameters", "early_columns", "early_factor", "early_factor_2", "early_errors"}
+_EARLY |= {"constant_expert"}
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
 
@@ -172,7 +174,8 @@ class Auto(BaseAgent[A]):
     def _restore(self, player: Any, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`.
 
-        In files of older versions, the features of named contexts share columns, and there is no forest: it starts to grow.
+        In files of older versions, the features of named contexts share columns, there is no forest, which then starts to grow,
+        and there are no experts for the first rounds, which are then left out.
         """
         if self._host.seen.named and "deep_features" not in arrays:
             names = player.fields, player.names, player.columns
@@ -180,6 +183,9 @@ class Auto(BaseAgent[A]):
             player.fields, player.names, player.columns = names
         if not _FOREST & arrays.keys():
             arrays = {**{name: array for name, array in player.state().items() if name in _FOREST}, **arrays}
+        if "early" not in arrays:
+            new = {name: array for name, array in player.state().items() if name in _EARLY}
+            arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
         super()._restore(player, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
@@ -248,7 +254,8 @@ class Auto(BaseAgent[A]):
 
     @property
     def _player_settings(self) -> dict[str, Any]:
-        return {**super()._player_settings, "bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0}
+        own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "by_evidence": self.epsilon == "auto"}
+        return {**super()._player_settings, **own}
 
 
 def window_centres(
