@@ -59,6 +59,9 @@ class ReplayBuffer {
   double standard(double loss) const { return (bounds_.bound(loss) - units_.centre) * units_.gain; }
   double original(double standard) const { return standard / units_.gain + units_.centre; }
 
+  // Whether losses differ by more than rounding.
+  bool losses_differ() const { return units_.spread > least_difference(); }
+
   LossUnits loss_units() const { return {units_.centre, units_.gain, bounds_.least(), bounds_.most()}; }
 
   double clipped() const { return bounds_.count(); }
@@ -200,8 +203,13 @@ class ReplayBuffer {
     const double rate = units_.weight > 0.0 ? weight / units_.weight : 0.0, before = loss - units_.centre;
     units_.centre += rate * before;
     units_.spread += rate * (before * (loss - units_.centre) - units_.spread);
-    const double rounding = least_share * units_.centre, least = unknown_ ? rounding * rounding : least_spread;
-    units_.gain = units_.spread > least ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;
+    units_.gain = losses_differ() ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;
+  }
+
+  // The variance of losses that were all equal.
+  double least_difference() const {
+    const double rounding = least_share * units_.centre;
+    return unknown_ ? rounding * rounding : least_spread;
   }
 
   // Takes evenly spaced rounds of the whole memory. The unit of losses is computed anew in the early rounds; later it

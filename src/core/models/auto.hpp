@@ -8,6 +8,7 @@
 
 #include "critic/loss_learner.hpp"
 #include "models/settings.hpp"
+#include "models/start.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -15,9 +16,10 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
  public:
   explicit AutoModel(const AutoSettings& settings)
       : LossLearnerModel(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed),
-        actions_(settings.actions), bandwidth_(settings.bandwidth) {}
+        actions_(settings.actions), bandwidth_(settings.bandwidth), start_(unit(settings.start)) {}
 
-  Window window(const ContextView& context, Range within) override {
+  Window window(const ContextView& context, Range all) override {
+    const Range within = startable(all);
     const double half = 0.5 * (within.high - within.low);
     if (!learner_.is_warm()) return {0.5 * (within.low + within.high), half};
     if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_, true);
@@ -71,6 +73,16 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
   }
 
+  // What windows may use of a range in the rounds after a start.
+  Range startable(Range within) const {
+    if (!(start_ >= 0.0)) return within;
+    const ReplayBuffer& replay = learner_.replay();
+    const Range part = near_start({unit(within.low), unit(within.high)}, start_, replay.rounds(),
+                                  replay.losses_differ(), bandwidth_ / length());
+    return {clip(actions_.low + part.low * length(), within.low, within.high),
+            clip(actions_.low + part.high * length(), within.low, within.high)};
+  }
+
   double length() const { return actions_.high - actions_.low; }
   double unit(double action) const { return (action - actions_.low) / length(); }
 
@@ -117,6 +129,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
 
   Range actions_;
   double bandwidth_;  // 0 if the model chooses it
+  double start_;      // a position, or not a number
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -8,6 +8,7 @@ can be used off-policy.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, cast, overload
 
@@ -51,15 +52,17 @@ class Settings(TypedDict, total=False):
     rewards: AnyRange | None
     outcome: Outcome | None
     nearby: float | None
+    start: Any
     seed: int
 
 
 @register_agent(
     "auto",
-    settings=("nearby", "limits"),
+    settings=("nearby", "start", "limits"),
     examples=(
         lambda seed: Auto(seed=seed),
         lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
+        lambda seed: Auto(start=0.2, seed=seed),
     ),
 )
 class Auto(BaseAgent[A]):
@@ -78,6 +81,11 @@ class Auto(BaseAgent[A]):
     that `optimize` has chosen. With `nearby`, such as 0.05, this share of the decisions explores near the best action,
     and less as epsilon fades: its logs say more about other policies, for a little more loss. With several knobs it is
     0.1 by default.
+
+    `start` is an action that is known to be sensible, such as today's price: the first decisions are near it, within 10 % of
+    the range to each side, and later ones within a part of the range that grows to the whole in 360 rounds. Epsilon explores
+    the whole range from the start. Of several knobs it may map some to values; an option is the one of most of the first ten
+    decisions.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -131,6 +139,7 @@ class Auto(BaseAgent[A]):
         outcome: Outcome | None = None,
         bandwidth: float | None = None,
         nearby: float | None = None,
+        start: Any = None,
         seed: int = 0,
         limits: Any = (),
     ) -> None:
@@ -142,8 +151,30 @@ class Auto(BaseAgent[A]):
             self.epsilon = "auto"
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
         self._plays_windows = not self.nearby
+        self.start = start
         self.limits = limits
         self._check_settings(bandwidth)
+
+    @property
+    def start(self) -> Any:
+        """The action near which the first decisions are, or those knobs of it that have one."""
+        return self._start
+
+    @start.setter
+    def start(self, start: Any) -> None:
+        self._starts: list[float] = []  # positions of knobs
+        if start is not None:
+            try:
+                self._starts = self.space.start(start)
+            except InputError as error:
+                raise ParameterError(str(error), "start") from None
+        pairs = zip(self.space.knobs, self._starts, strict=False)
+        values = {
+            name: knob.value(place) if knob.is_option else float(start[name] if name else start)
+            for (name, knob), place in pairs
+            if not math.isnan(place)
+        }
+        self._start = self.space.unwrap(values) if values else None
 
     @property
     def limits(self) -> Limits:
@@ -231,7 +262,7 @@ class Auto(BaseAgent[A]):
 
     def _saved_settings(self) -> model_files.Parameters:
         settings = self.parameters
-        for name in ("bandwidth", "nearby", "limits"):  # files of earlier versions do not have them
+        for name in ("bandwidth", "nearby", "limits", "start"):  # files of earlier versions do not have them
             if settings[name] is None:
                 del settings[name]
         return settings
@@ -255,7 +286,8 @@ class Auto(BaseAgent[A]):
     @property
     def _player_settings(self) -> dict[str, Any]:
         own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "by_evidence": self.epsilon == "auto"}
-        return {**super()._player_settings, **own}
+        start = {} if self.start is None else {"start": float(self.start)}
+        return {**super()._player_settings, **own, **start}
 
 
 def window_centres(
