@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manul
+from manul.errors import ParameterError
 from manul import Auto, Choice, Stepped
 
 
@@ -114,11 +115,11 @@ def test_a_copy_has_the_start():
     ],
 )
 def test_a_start_must_be_an_action(start, message):
-    with pytest.raises(manul.ParameterError) as caught:
+    with pytest.raises(ParameterError) as caught:
         Auto(actions=(10, 80), start=start)
     assert str(caught.value) == message and caught.value.field == "start"
 
 
 def test_a_start_must_name_knobs():
-    with pytest.raises(manul.ParameterError, match="start has an unknown knob 'prize'. Did you mean price?"):
+    with pytest.raises(ParameterError, match="start has an unknown knob 'prize'. Did you mean price?"):
         _knobs(start={"prize": 35.0})

@@ -22,7 +22,7 @@ class EarlyExperts {
 
   // The share of own in the prediction.
   double share() const {
-    if (!predicts()) return 0.0;
+    if (!predicts()) return has_prior_only() ? 1.0 : 0.0;
     const double prior = prior_rounds * state_.rest.mean(), square = state_.own.square + prior;
     return fade() * (square > 0.0 ? clip((state_.own.product + prior) / square, 0.0, 1.0) : 1.0);
   }
@@ -35,7 +35,7 @@ class EarlyExperts {
     const bool contextual = state_.contextual != 0.0;
     const double first = contextual ? 1.0 - state_.weight : 1.0;
     return clip((state_.constant.product + prior * first) / square, 0.0, 1.0) * (1.0 - fade()) *
-           (1.0 - logistic(state_.against_rest.z())) * (contextual ? clip(2.0 - 2.0 * state_.weight, 0.0, 1.0) : 1.0);
+           (1.0 - Test::logistic(state_.against_rest.z())) * (contextual ? clip(2.0 - 2.0 * state_.weight, 0.0, 1.0) : 1.0);
   }
 
   // The factor of epsilon: what is known of the losses need not be explored.
@@ -44,9 +44,18 @@ class EarlyExperts {
   // The factor of the bandwidth.
   double narrowing() const { return 1.0 - 0.75 * share(); }
 
+  // Begins to take predictions by a prior, which the process then starts from.
+  void take_prior() { process_.take_prior(true); }
+  bool has_prior() const { return process_.has_prior(); }
+
+  // The share of the prior in the prediction.
+  double prior_share() const {
+    return share() * (predicts() ? state_.weight * process_.prior_share() : has_prior_only() ? 1.0 : 0.0);
+  }
+
   // Learns from the newest round; `rest` is the error of the earlier prediction by the rest in standard units, if it is
-  // judged yet. Returns the error of all.
-  double learn(ReplayBuffer& replay, double rest, bool is_judged) {
+  // judged yet; the prior predicted `expected`. Returns the error of all.
+  double learn(ReplayBuffer& replay, double rest, bool is_judged, double expected) {
     if (state_.active == 0.0) return rest;
     state_.age += 1.0;
     const std::size_t slot = replay.slot(0), n = static_cast<std::size_t>(state_.age);
@@ -59,14 +68,16 @@ class EarlyExperts {
     if (n <= most && state_.running != 0.0) {
       process_.reserve(true);
       errors_[n - 1] = constant;
-      process_.learn(replay, n);
+      process_.learn(replay, n, expected);
       const EarlyFactor& factor = process_.factor();
       if (predicted) process = loss - factor.to_loss(factor.bound(factor.loss(n - 1) - factor.residual(n - 1)));
     } else if (predicted) {
       double action = replay.action(slot)[0];
       process_.factor().look(replay.columns(slot));
-      process = loss - process_.factor().to_loss(process_.factor().predict(&action));
+      process = loss - process_.factor().to_loss(process_.factor().predict(&action, expected));
     }
+    if (has_prior_only()) process = loss - expected;
+    if (has_prior() && n > 1) state_.against_mean.add(loss - constant_.mean(), loss - expected);
     const double own = gain * (state_.weight * process + (1.0 - state_.weight) * constant);
     const double others = rest + g1 * (gain * constant - rest);
     if (is_judged) judge(rest, own, gain * constant, predicted);
@@ -77,6 +88,7 @@ class EarlyExperts {
     }
     if (state_.age >= retirement || replay.oldest() > replay.rounds() - state_.age) {
       state_.running = 0.0;
+      process_.take_prior(false);
       process_.reserve(false);
     }
     return others + g * (own - others);
@@ -89,18 +101,21 @@ class EarlyExperts {
     constant_.restart();
   }
 
-  // Sets the context for `score`; `optimistic` subtracts a standard deviation from own predictions.
-  void look(ReplayBuffer& replay, const ContextView& context, bool optimistic) {
+  // Sets the context for `score`; `optimistic` subtracts a standard deviation from own predictions. The prior has a curve
+  // over all actions, in units of losses.
+  void look(ReplayBuffer& replay, const ContextView& context, bool optimistic, const double* prior) {
     const double g = share(), g1 = constant_share();
     rest_ = static_cast<float>((1.0 - g) * (1.0 - g1));
     if (g == 0.0 && g1 == 0.0) return;
     const double weight = g * state_.weight, constant = g * (1.0 - state_.weight) + (1.0 - g) * g1;
     const double doubt = optimistic ? g * (1.0 - state_.weight) : 0.0;
     double values[EarlyFactor::nodes] = {}, deviations[EarlyFactor::doubts] = {}, unit = 0.0;
-    if (weight > 0.0) {
+    if (has_prior_only()) {
+      for (std::size_t i = 0; i <= EarlyFactor::cells; ++i) values[i] = replay.standard(prior[i]);
+    } else if (weight > 0.0) {
       EarlyFactor& factor = process_.factor();
       factor.look(replay.columns(context));
-      factor.curve(values);
+      factor.curve(values, prior);
       if (optimistic) factor.deviations(deviations);
       for (double& value : values) value = (factor.to_loss(value) - replay.original(0.0)) * replay.gain();
       unit = factor.loss_unit() * replay.gain();
@@ -144,11 +159,11 @@ class EarlyExperts {
     return remembered && constant_.is_valid() && process_.is_valid(static_cast<std::size_t>(state_.age));
   }
 
-  static constexpr std::size_t arrays = EarlyProcess::arrays + 3;
+  std::size_t arrays() const { return process_.arrays() + 3; }
 
   Array array(std::size_t index) {
-    if (index < EarlyProcess::arrays) return process_.array(index);
-    index -= EarlyProcess::arrays;
+    if (index < process_.arrays()) return process_.array(index);
+    index -= process_.arrays();
     if (index == 0) return {"early", "f8", &state_, sizeof state_ / sizeof(double)};
     if (index == 1) return {"early_errors", "f8", errors_.data(), errors_.size()};
     return constant_.array();
@@ -159,11 +174,9 @@ class EarlyExperts {
   static constexpr double retirement = 1536.0;   // rounds
   static constexpr double prior_rounds = 20.0;   // of the shares
   static constexpr double most_spared = 0.8;     // of epsilon
-  static constexpr double steepness = 1.7;       // of weights by tests: about the normal distribution
+  static constexpr double least_trust = 0.25;    // in a prior without a process
   static constexpr double memory = 0.995;        // per round, of the share that fades
   static constexpr double lasting = 1.0 - 1.0 / 2000.0;
-
-  static double logistic(double z) { return 1.0 / (1.0 + exponential(-steepness * z)); }
 
   // Sums of one error times its difference from another, and of squared differences.
   struct Regression {
@@ -180,23 +193,20 @@ class EarlyExperts {
     void add(double keep, double error) { sum = keep * sum + error * error, count = keep * count + 1.0; }
   };
 
-  // A sum of differences of squared errors, in units of its standard deviation.
-  struct Test {
-    double sum = 0.0, squares = 0.0;
-    double z() const { return squares > 0.0 ? sum / __builtin_sqrt(squares) : 0.0; }
-    void add(double error, double other, double keep = 1.0) {
-      const double difference = error * error - other * other;
-      sum = keep * sum + difference, squares = keep * squares + difference * difference;
-    }
-  };
+  using Test = SelfNormalisedTest;
 
   struct State {
     double active = 1.0, running = 1.0, age = 0.0;  // not active if the file is older than the experts
     double weight = 1.0, evidence = 0.0, contextual = 0.0;
     Regression own = {}, constant = {};
     MeanSquare rest = {}, lasting_rest = {};
-    Test against_rest = {};
+    Test against_rest = {}, against_mean = {};  // of the constant action, and of the prior
   };
+
+  // Whether only the prior predicts, until there is a process or the mean of the losses is better.
+  bool has_prior_only() const {
+    return has_prior() && !predicts() && state_.against_mean.doubt() >= tune(1, least_trust);
+  }
 
   bool predicts() const { return state_.running != 0.0 && process_.is_ready(); }
 
@@ -221,7 +231,7 @@ class EarlyExperts {
     Test contexts, anything;
     for (std::size_t i = 8; i < n; ++i) contexts.add(errors_[i], unit * factor.residual(i));
     state_.contextual = factor.kernel().active() > 0 ? 1.0 : 0.0;
-    state_.weight = state_.contextual != 0.0 ? logistic(contexts.z()) : 1.0;
+    state_.weight = state_.contextual != 0.0 ? Test::logistic(contexts.z()) : 1.0;
     double before = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
       const double mean = i > 0 ? before / static_cast<double>(i) : 0.0;

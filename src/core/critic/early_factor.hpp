@@ -3,6 +3,9 @@
 //
 //   K = L L'        beta = L^-1 y        alpha = K^-1 y        y ~ N(0, s^2 K), s^2 = (prior + beta' beta) / (prior + n)
 //
+// With a prior, another prediction of each loss, whose vector in y is s, the process predicts share s and what y - share s
+// leaves: both vectors have the same factor, so any share can be taken at any time.
+//
 // The parameters and the units of contexts and losses are those of the round in which the factor was begun, so it can
 // be computed again from them and the remembered rounds.
 #pragma once
@@ -24,10 +27,12 @@ class EarlyFactor {
   EarlyFactor(std::size_t columns, std::size_t actions)
       : kernel_(columns, actions), head_(first_parameter + kernel_.parameters() + 2 * columns),
         contexts_(0), actions_(0), lower_(0), inverse_(0), losses_(0), beta_(0), alpha_(0), residuals_(0), similar_(0),
-        in_action_(0), row_(0), solved_(0), own_(0), table_(0), places_(0), near_(0), doubts_(0) {}
+        in_action_(0), row_(0), solved_(0), own_(0), table_(0), places_(0), near_(0), doubts_(0), prior_beta_(0),
+        prior_residuals_(0) {}
 
   // Takes or frees the memory that is not saved.
-  void reserve(bool open) {
+  void reserve(bool open, bool has_prior) {
+    prior_beta_.resize(open && has_prior ? most : 0), prior_residuals_.resize(open && has_prior ? most : 0);
     const std::size_t columns = open ? kernel_.columns() : 0, actions = open ? kernel_.actions() : 0;
     const std::size_t all = open ? most : 0, one = actions == 1 ? 1 : 0;
     Buffer<double>* const by_round[] = {&inverse_, &losses_,  &beta_,      &alpha_, &residuals_,
@@ -54,7 +59,7 @@ class EarlyFactor {
   void resume() {
     kernel_.set(&head_[first_parameter], &scale(0));
     head_[rounds] = 0.0;
-    lowest_ = __builtin_inf(), highest_ = -__builtin_inf(), squares_ = 0.0;
+    lowest_ = __builtin_inf(), highest_ = -__builtin_inf(), squares_ = share_ = 0.0;
     if (kernel_.actions() != 1) return;
     for (std::size_t i = 0; i <= cells; ++i) {
       const double apart = static_cast<double>(i) / static_cast<double>(cells);
@@ -62,8 +67,8 @@ class EarlyFactor {
     }
   }
 
-  // Adds the round of a slot of the memory.
-  void add(ReplayBuffer& replay, std::size_t slot) {
+  // Adds the round of a slot of the memory, and the prior's prediction of its loss, if there is one.
+  void add(ReplayBuffer& replay, std::size_t slot, const double* prior) {
     const std::size_t i = rows(), size = padded(i);
     const double y = to_y(replay.loss(slot));
     double action[most_action_columns];
@@ -80,16 +85,28 @@ class EarlyFactor {
     residuals_[i] = y - dot(row, beta_.data(), size);
     beta_[i] = residuals_[i] * inverse_[i];
     losses_[i] = y;
+    if (prior_beta_.size() > 0) {
+      prior_residuals_[i] = to_y(*prior) - dot(row, prior_beta_.data(), size);
+      prior_beta_[i] = prior_residuals_[i] * inverse_[i];
+    }
     squares_ += beta_[i] * beta_[i];
     lowest_ = smaller(lowest_, y), highest_ = larger(highest_, y);
     if (near_.size() > 0 && i < most_doubtful) place(action[0], &near_[i * width]);
     head_[rounds] += 1.0;
   }
 
-  // Solves for alpha, after rounds were added; needed by predictions.
-  void solve() {
+  // Solves for alpha, after rounds were added, with a share of the prior; needed by predictions.
+  void solve(double share) {
     const std::size_t n = rows();
     for (std::size_t i = 0; i < most; ++i) solved_[i] = i < n ? beta_[i] : 0.0;
+    share_ = prior_beta_.size() > 0 ? share : 0.0;
+    if (share_ > 0.0) {
+      squares_ = 0.0;
+      for (std::size_t i = 0; i < n; ++i) {
+        solved_[i] -= share_ * prior_beta_[i];
+        squares_ += solved_[i] * solved_[i];
+      }
+    }
     for (std::size_t i = n; i-- > 0;) {
       alpha_[i] = solved_[i] * inverse_[i];
       add_scaled(-alpha_[i], &lower_[offset(i)], solved_.data(), padded(i));
@@ -98,7 +115,13 @@ class EarlyFactor {
 
   // In y: the loss of a round minus its prediction from the rounds before it.
   double loss(std::size_t i) const { return losses_.data()[i]; }
-  double residual(std::size_t i) const { return residuals_.data()[i]; }
+  double residual(std::size_t i) const {
+    return share_ > 0.0 ? residuals_.data()[i] - share_ * prior_residual(i) : residuals_.data()[i];
+  }
+
+  // The same without the prior, and what the prior adds to that prediction.
+  double own_residual(std::size_t i) const { return residuals_.data()[i]; }
+  double prior_residual(std::size_t i) const { return prior_residuals_.data()[i]; }
 
   // From y to the units of losses, and back.
   double to_loss(double y) const { return y * loss_unit() + head_.data()[centre]; }
@@ -124,17 +147,17 @@ class EarlyFactor {
     for (std::size_t j = 0; j < n; ++j) constant_ += alpha_[j] * (level + context * similar_[j]);
   }
 
-  // The prediction of an action, in y.
-  double predict(const double* action) {
+  // The prediction of an action, in y, given that of the prior in units of losses.
+  double predict(const double* action, double prior) {
     kernel_.compare_actions(action, points(), padded(rows()), in_action_.data());
     double total = constant_;
     for (std::size_t j = 0; j < rows(); ++j) total += weight(j) * in_action_[j];
-    return bound(total);
+    return bound(share_ > 0.0 ? total + share_ * to_y(prior) : total);
   }
 
   // The predictions at the nodes of a curve over all actions of one knob, in y. Rounds are moved to the two nodes next
-  // to their actions.
-  void curve(double* losses) {
+  // to their actions. The prior has a curve in units of losses.
+  void curve(double* losses, const double* prior) {
     for (std::size_t i = 0; i < nodes; ++i) places_[i] = 0.0, losses[i] = constant_;
     for (std::size_t j = 0; j < rows(); ++j) {
       const double place = actions_[j] * static_cast<double>(cells);
@@ -145,6 +168,7 @@ class EarlyFactor {
     }
     for (std::size_t i = 0; i <= cells; ++i)
       if (places_[i] != 0.0) add_scaled(places_[i], table_.data() + cells - i, losses, nodes);
+    for (std::size_t i = 0; i <= cells && share_ > 0.0; ++i) losses[i] += share_ * to_y(prior[i]);
     for (std::size_t i = 0; i <= cells; ++i) losses[i] = bound(losses[i]);
   }
 
@@ -239,6 +263,8 @@ class EarlyFactor {
   Buffer<double> similar_, in_action_, row_, solved_, own_;
   Buffer<double> table_, places_;
   Buffer<float> near_, doubts_;
+  Buffer<double> prior_beta_, prior_residuals_;
+  double share_ = 0.0;  // of the prior
   double lowest_ = 0.0, highest_ = 0.0, squares_ = 0.0, constant_ = 0.0;
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "critic/early_fit.hpp"
+#include "critic/self_normalised_test.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -15,7 +16,7 @@ class EarlyProcess {
   // Of contexts it reads the first 128 columns: with more, it would have too few rounds for its parameters.
   EarlyProcess(std::size_t columns, std::size_t actions)
       : columns_(columns < most_columns ? columns : most_columns), factors_{{columns_, actions}, {columns_, actions}},
-        fit_(columns_, actions), parameters_(3 * count()), moments_(2 * columns_), scales_(columns_) {}
+        fit_(columns_, actions), parameters_(3 * count()), moments_(2 * columns_), scales_(columns_), prior_(0) {}
 
   // Whether it predicts: after eight rounds and two different losses.
   bool is_ready() const { return state_.ready != 0.0; }
@@ -23,29 +24,41 @@ class EarlyProcess {
   EarlyFactor& factor() { return factors_[present()]; }
   bool reads_contexts() const { return columns_ > 0; }
 
+  // Begins or ends to take predictions by a prior beside the losses.
+  void take_prior(bool takes) {
+    prior_.resize(takes ? most : 0);
+    const bool open = open_;
+    reserve(false);
+    reserve(open);
+  }
+  bool has_prior() const { return prior_.size() > 0; }
+  double prior_share() const { return has_prior() ? state_.prior_share : 0.0; }
+
   // Takes or frees the memory that is not saved; without it, the process does nothing.
   void reserve(bool open) {
     if (open == open_) return;
     open_ = open;
-    for (EarlyFactor& each : factors_) each.reserve(open);
+    for (EarlyFactor& each : factors_) each.reserve(open, has_prior());
     fit_.reserve(open);
   }
 
   // Begins anew with the next round; the parameters stay.
   void restart() {
     for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i] = 0.0;
+    take_prior(false);
     state_ = {.steps = state_.steps, .first_power = state_.first_power, .second_power = state_.second_power};
   }
 
   // Learns from the newest round, number `n` since the start, counted from 1. A prediction of its loss by the rounds
-  // before it is then in the factor.
-  void learn(ReplayBuffer& replay, std::size_t n) {
+  // before it is then in the factor. The prior predicted `expected`.
+  void learn(ReplayBuffer& replay, std::size_t n, double expected) {
     const std::size_t slot = replay.slot(0);
+    if (has_prior()) prior_[n - 1] = expected;
     count_columns(replay.columns(slot), static_cast<double>(n));
     const double loss = replay.loss(slot);
     state_.lowest = n == 1 ? loss : smaller(state_.lowest, loss);
     state_.highest = n == 1 ? loss : larger(state_.highest, loss);
-    if (is_ready()) factor().add(replay, slot);
+    if (is_ready()) factor().add(replay, slot, prior(n - 1));
   }
 
   // The other work of the round: steps of the fit, and a slice of the next factor.
@@ -58,14 +71,16 @@ class EarlyProcess {
       if (state_.first_steps >= first_steps && (!is_ready() || static_cast<double>(n) >= grown)) begin(replay, n);
     }
     if (state_.building != 0.0) build(replay, n);
-    if (is_ready()) factor().solve();
+    if (!is_ready()) return;
+    if (has_prior()) judge_prior();
+    factor().solve(prior_share());
   }
 
   // Computes what is not saved; the rounds since the start are `n`.
   void resume(ReplayBuffer& replay, std::size_t n) {
     rebuild(replay, present(), n);
     if (state_.building != 0.0) rebuild(replay, 1 - present(), n);
-    if (is_ready()) factor().solve();
+    if (is_ready()) factor().solve(prior_share());
   }
 
   // `n` rounds since the start are remembered.
@@ -73,22 +88,24 @@ class EarlyProcess {
     bool all = (state_.ready == 0.0 || state_.ready == 1.0) && (state_.present == 0.0 || state_.present == 1.0) &&
                finite(state_.building) && is_count(state_.factored) && is_count(state_.steps) &&
                is_count(state_.first_steps) && finite(state_.first_power) && finite(state_.second_power) &&
-               finite(state_.lowest) && finite(state_.highest);
+               finite(state_.lowest) && finite(state_.highest) && state_.prior_share >= 0.0 && state_.prior_share <= 1.0;
+    for (std::size_t i = 0; i < prior_.size(); ++i) all = all && finite(prior_.data()[i]);
     for (const EarlyFactor& each : factors_) all = all && each.is_valid() && each.rows() <= n;
     for (std::size_t i = 0; i < parameters_.size(); ++i) all = all && finite(parameters_.data()[i]);
     for (std::size_t i = 0; i < moments_.size(); ++i) all = all && finite(moments_.data()[i]);
     return all && (state_.ready == 0.0 || factor().rows() > 0);
   }
 
-  static constexpr std::size_t arrays = 5;
+  std::size_t arrays() const { return has_prior() ? 6 : 5; }
 
   Array array(std::size_t index) {
-    const Array all[arrays] = {
+    const Array all[] = {
         {"early_process", "f8", &state_, sizeof state_ / sizeof(double)},
         {"early_parameters", "f8", parameters_.data(), parameters_.size()},
         {"early_columns", "f8", moments_.data(), moments_.size()},
         {"early_factor", "f8", factors_[0].head().data(), factors_[0].head().size()},
         {"early_factor_2", "f8", factors_[1].head().data(), factors_[1].head().size()},
+        {"prior_losses", "f8", prior_.data(), prior_.size()},
     };
     return all[index];
   }
@@ -107,7 +124,26 @@ class EarlyProcess {
     double building = 0.0, factored = 0.0;   // whether the other one is being built, and with how many rounds it began
     double first_steps = 0.0, steps = 0.0, first_power = 1.0, second_power = 1.0;  // of the fit
     double lowest = 0.0, highest = 0.0;      // losses
+    double prior_share = 1.0;
   };
+
+  const double* prior(std::size_t round) const { return prior_.data() + (has_prior() ? round : 0); }
+
+  // The share of the prior: the regression of the process's errors without it on what it adds, times a test of the
+  // errors with it against those without.
+  void judge_prior() {
+    const EarlyFactor& own = factor();
+    double product = 0.0, square = 0.0, errors = 0.0;
+    SelfNormalisedTest test;
+    for (std::size_t i = 0; i < own.rows(); ++i) {
+      const double error = own.own_residual(i), added = own.prior_residual(i);
+      product += error * added, square += added * added, errors += error * error;
+      test.add(error, error - added);
+    }
+    const double rounds = tune(0, 20.0) * errors / static_cast<double>(own.rows());
+    const double regression = square + rounds > 0.0 ? clip((product + rounds) / (square + rounds), 0.0, 1.0) : 1.0;
+    state_.prior_share = regression * test.doubt();
+  }
 
   std::size_t count() const { return factors_[0].kernel().parameters(); }
   std::size_t present() const { return state_.present != 0.0 ? 1 : 0; }
@@ -157,7 +193,9 @@ class EarlyProcess {
         fit_.context(a) = clip((columns[c] - moments_[c]) * scales_[c], -EarlyFactor::farthest, EarlyFactor::farthest);
       }
       for (std::size_t k = 0; k < fit_.kernel().actions(); ++k) fit_.action(k) = replay.action(from)[k];
-      fit_.end_round(EarlyFactor::scale_of_losses * replay.standard_loss(from));
+      double y = EarlyFactor::scale_of_losses * replay.standard_loss(from);
+      if (has_prior()) y -= state_.prior_share * EarlyFactor::scale_of_losses * replay.standard(prior_[i * n / size]);
+      fit_.end_round(y);
     }
     const double* gradient = fit_.gradient(own);
     state_.steps += 1.0;
@@ -185,7 +223,7 @@ class EarlyProcess {
     EarlyFactor& next = factors_[1 - present()];
     for (double work = 0.0; next.rows() < n && work < slice;) {
       const auto size = static_cast<double>(next.rows());
-      next.add(replay, slot(replay, next.rows(), n));
+      next.add(replay, slot(replay, next.rows(), n), prior(next.rows()));
       work += 0.5 * size * size + size * (40.0 + static_cast<double>(next.kernel().active()));
     }
     if (next.rows() < n) return;
@@ -195,7 +233,7 @@ class EarlyProcess {
   void rebuild(ReplayBuffer& replay, std::size_t which, std::size_t n) {
     const std::size_t rows = factors_[which].rows();
     factors_[which].resume();
-    for (std::size_t i = 0; i < rows; ++i) factors_[which].add(replay, slot(replay, i, n));
+    for (std::size_t i = 0; i < rows; ++i) factors_[which].add(replay, slot(replay, i, n), prior(i));
   }
 
   bool open_ = false;
@@ -205,6 +243,7 @@ class EarlyProcess {
   Buffer<double> parameters_;  // and Adam's means and squares of their gradients
   Buffer<double> moments_;     // means and variances of columns
   Buffer<double> scales_;
+  Buffer<double> prior_;       // predictions by a prior of the losses since the start
   State state_;
 };
 

@@ -18,9 +18,10 @@ class ReplayBuffer {
  public:
   // Contexts are rows of `width` numbers or, if `features` is not 0, have up to this number of named features. With
   // `unknown_losses`, losses are any finite numbers, otherwise numbers from 0 to 1. Actions have `action_columns`.
-  ReplayBuffer(std::size_t width, std::size_t features, std::size_t action_columns, bool unknown_losses)
+  ReplayBuffer(std::size_t width, std::size_t features, std::size_t action_columns, bool unknown_losses,
+               std::size_t most_rows)
       : width_(width), action_columns_(action_columns), stride_((width + 1 + 15) / 16 * 16),
-        capacity_(rows_for(stride_)), named_(features > 0), unknown_(unknown_losses),
+        capacity_(rows_for(stride_, most_rows)), named_(features > 0), unknown_(unknown_losses),
         contexts_(named_ ? 0 : capacity_ * stride_), actions_(capacity_ * action_columns),
         losses_(unknown_ ? 0 : capacity_), predictions_(capacity_), raw_losses_(unknown_ ? capacity_ : 0),
         loss_weights_(unknown_ ? early : 0), mean_(stride_), variance_(stride_), shift_(stride_), scale_(stride_),
@@ -45,6 +46,12 @@ class ReplayBuffer {
   // How many named features are known.
   std::size_t features() const { return sparse_.features(); }
 
+  // Knows the named features of another one; calls `each(context)` with each of them.
+  template <class Each>
+  void adopt_features(const ReplayBuffer& other, Each&& each) {
+    sparse_.adopt_features(other.sparse_, each);
+  }
+
   // The raw numbers of a context, for learners of rows: the context itself or, if it is named, its first 128 features,
   // which are 0 if absent; features keep their columns. The row is valid until the next call.
   std::size_t column_count() const { return named_ ? SparseContexts::most_columns : width_; }
@@ -58,9 +65,6 @@ class ReplayBuffer {
   double gain() const { return units_.gain; }
   double standard(double loss) const { return (bounds_.bound(loss) - units_.centre) * units_.gain; }
   double original(double standard) const { return standard / units_.gain + units_.centre; }
-
-  // Whether losses differ by more than rounding.
-  bool losses_differ() const { return units_.spread > least_difference(); }
 
   LossUnits loss_units() const { return {units_.centre, units_.gain, bounds_.least(), bounds_.most()}; }
 
@@ -169,10 +173,10 @@ class ReplayBuffer {
   static constexpr double least_spread = 1e-12;  // a smaller variance is rounding error: all losses were equal
   static constexpr double least_share = 1e-13;   // the same for losses of any size, relative to their mean
 
-  // 32,768 rounds, or fewer so that they take at most 64 MiB.
-  static std::size_t rows_for(std::size_t stride) {
+  // As many rounds as asked for, or fewer so that they take at most 64 MiB.
+  static std::size_t rows_for(std::size_t stride, std::size_t most) {
     const std::size_t fit = (std::size_t{1} << 24) / stride;
-    return fit > 32768 ? 32768 : fit < 1024 ? 1024 : fit;
+    return fit > most ? most : fit < 1024 ? 1024 : fit;
   }
 
   // The slot `rounds` after the newest round.
@@ -203,13 +207,8 @@ class ReplayBuffer {
     const double rate = units_.weight > 0.0 ? weight / units_.weight : 0.0, before = loss - units_.centre;
     units_.centre += rate * before;
     units_.spread += rate * (before * (loss - units_.centre) - units_.spread);
-    units_.gain = losses_differ() ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;
-  }
-
-  // The variance of losses that were all equal.
-  double least_difference() const {
-    const double rounding = least_share * units_.centre;
-    return unknown_ ? rounding * rounding : least_spread;
+    const double rounding = least_share * units_.centre, least = unknown_ ? rounding * rounding : least_spread;
+    units_.gain = units_.spread > least ? usual_spread / __builtin_sqrt(units_.spread) : 1.0;
   }
 
   // Takes evenly spaced rounds of the whole memory. The unit of losses is computed anew in the early rounds; later it

@@ -6,7 +6,7 @@
 // learning restarts with the current weights.
 #pragma once
 
-#include "critic/loss_learner.hpp"
+#include "critic/prior.hpp"
 #include "models/settings.hpp"
 #include "models/start.hpp"
 
@@ -16,16 +16,23 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
  public:
   explicit AutoModel(const AutoSettings& settings)
       : LossLearnerModel(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed),
-        actions_(settings.actions), bandwidth_(settings.bandwidth), start_(unit(settings.start)) {}
+        actions_(settings.actions), bandwidth_(settings.bandwidth), start_(unit(settings.start)) {
+    if (start_ >= 0.0) learner_.take_start();
+    if (!settings.prior) return;
+    prior_ = new Prior(settings.width, settings.features, settings.unknown_losses);
+    learner_.take_prior();
+  }
+
+  ~AutoModel() override { delete prior_; }
 
   Window window(const ContextView& context, Range all) override {
     const Range within = startable(all);
     const double half = 0.5 * (within.high - within.low);
-    if (!learner_.is_warm()) return {0.5 * (within.low + within.high), half};
+    if (!learner_.predicts()) return {0.5 * (within.low + within.high), half};
     if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_, true);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));
-    learner_.look(context, true);
+    look(context, true);
     const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
     double centre = minimum(around(rough, reach, range), fine, h);
     const double narrow = smaller(h, larger(LossLearner::narrowest, h / steepness(centre, h, range)));
@@ -40,17 +47,26 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
 
   void learn(const ContextView& context, const Outcome& outcome) override {
     const double action = unit(outcome.action);
-    learner_.learn(context, &action, outcome.density * length(), outcome.loss);
+    double expected = 0.0;
+    if (prior_ != nullptr) {
+      prior_->look(context);
+      expected = prior_->predict(action);
+    }
+    learner_.learn(context, &action, outcome.density * length(), outcome.loss, expected);
+    if (prior_ != nullptr && !learner_.has_prior()) {
+      delete prior_;
+      prior_ = nullptr;
+    }
   }
 
   CriticReport report() const override {
     CriticReport all = learner_.report();
-    all.bandwidth = learner_.is_warm() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
+    all.bandwidth = learner_.predicts() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
     return all;
   }
 
   void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) override {
-    learner_.look(context);
+    look(context, false);
     float units[16] = {}, predicted[16];
     for (std::size_t first = 0; first < count; first += 16) {
       const std::size_t size = count - first < 16 ? count - first : 16;
@@ -60,13 +76,43 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     }
   }
 
+  void start() override {
+    learner_.start();
+    if (prior_ != nullptr) prior_->start();
+  }
+
+  void resume() override {
+    if (prior_ != nullptr) prior_->resume();
+    if (prior_ != nullptr && learner_.replay().rounds() == 0.0) learner_.adopt_features(prior_->learner());
+    learner_.resume();
+  }
+
+  bool is_valid() const override { return learner_.is_valid() && (prior_ == nullptr || prior_->is_valid()); }
+  std::size_t arrays() const override { return learner_.arrays() + (prior_ == nullptr ? 0 : prior_->arrays()); }
+
+  Array array(std::size_t index) override {
+    return index < learner_.arrays() ? learner_.array(index) : prior_->array(index - learner_.arrays());
+  }
+
+  void fit(std::size_t index, std::size_t size) override {
+    if (index < learner_.arrays()) return learner_.fit(index, size);
+    prior_->fit(index - learner_.arrays(), size);
+  }
+
  private:
   // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
   static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
 
+  // Sets the context of predictions.
+  void look(const ContextView& context, bool optimistic) {
+    if (prior_ == nullptr) return learner_.look(context, optimistic);
+    prior_->look(context);
+    learner_.look(context, optimistic, prior_->curve());
+  }
+
   Window best_window(const ContextView& context, Range within, double bandwidth, bool optimistic) {
     const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
-    learner_.look(context, optimistic);
+    look(context, optimistic);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
     const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
@@ -76,9 +122,8 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   // What windows may use of a range in the rounds after a start.
   Range startable(Range within) const {
     if (!(start_ >= 0.0)) return within;
-    const ReplayBuffer& replay = learner_.replay();
-    const Range part = near_start({unit(within.low), unit(within.high)}, start_, replay.rounds(),
-                                  replay.losses_differ(), bandwidth_ / length());
+    const Range part = near_start({unit(within.low), unit(within.high)}, start_,
+                                  larger(learner_.reach(), bandwidth_ / length()));
     return {clip(actions_.low + part.low * length(), within.low, within.high),
             clip(actions_.low + part.high * length(), within.low, within.high)};
   }
@@ -130,6 +175,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   Range actions_;
   double bandwidth_;  // 0 if the model chooses it
   double start_;      // a position, or not a number
+  Prior* prior_ = nullptr;
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -25,6 +25,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       columns_ += knobs_[k].columns();
       moving_ += knobs_[k].kind != KnobKind::choice;
       starts_[k] = settings.starts == nullptr ? none : settings.starts[k];
+      if (starts_[k] >= 0.0) learner_.take_start();
     }
     place_steps();
   }
@@ -166,8 +167,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   // What windows may use of a knob in the rounds after a start: whole cells of steps, and any category.
   KnobRange near_start(std::size_t k, const KnobRange& range) const {
     if (!(starts_[k] >= 0.0) || knobs_[k].kind == KnobKind::choice) return range;
-    const ReplayBuffer& replay = learner_.replay();
-    Range part = MANUL_SIMD::near_start({range.low, range.high}, starts_[k], replay.rounds(), replay.losses_differ());
+    Range part = MANUL_SIMD::near_start({range.low, range.high}, starts_[k], learner_.reach());
     if (knobs_[k].kind == KnobKind::steps) {
       const double count = knobs_[k].count;
       part.low = larger(range.low, __builtin_floor(part.low * count) / count);

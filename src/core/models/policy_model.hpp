@@ -134,6 +134,7 @@ struct CriticReport {
   double clipped;     // losses outside their bounds, if their range is unknown
   double early;       // the share of what predicts the first rounds
   double constant;    // the share of the constant action in the rest
+  double prior;       // the share of a prior, not a number without one
 };
 
 // A model of the loss of every action.

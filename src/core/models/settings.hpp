@@ -66,6 +66,7 @@ struct AutoSettings {
   std::size_t features = 0;  // rows of weights for named features, or 0 if contexts are rows
   double bandwidth = 0.0;    // in action units, or 0 if the model chooses it
   double start = none;       // the action to start near
+  bool prior = false;        // whether it has one
 };
 
 struct AutoKnobsSettings {

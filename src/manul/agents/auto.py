@@ -29,7 +29,8 @@ from manul.actions.space import ActionSpace, KnobLike, Pair
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent, row_ends
 from manul.agents.critic_report import Report, critic_report, loss_unit
-from manul.agents.player_host import host_of
+from manul.agents.player_host import Seen, host_of
+from manul.agents.priors import Prior, prior_in, prior_of
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome
@@ -53,6 +54,7 @@ class Settings(TypedDict, total=False):
     outcome: Outcome | None
     nearby: float | None
     start: Any
+    prior: Any
     seed: int
 
 
@@ -140,6 +142,7 @@ class Auto(BaseAgent[A]):
         bandwidth: float | None = None,
         nearby: float | None = None,
         start: Any = None,
+        prior: Any = None,
         seed: int = 0,
         limits: Any = (),
     ) -> None:
@@ -154,6 +157,7 @@ class Auto(BaseAgent[A]):
         self.start = start
         self.limits = limits
         self._check_settings(bandwidth)
+        self.prior = None if prior is None else self._read_prior(prior)
 
     @property
     def start(self) -> Any:
@@ -190,6 +194,16 @@ class Auto(BaseAgent[A]):
             self.space = self.space.with_limits(None if callable(limits) else limits)
         self._limits = function or self.space.limited
 
+    def _read_prior(self, prior: Any) -> Prior:
+        """The prior, whose contexts the agent then takes."""
+        self.prior: Prior | None = prior_of(prior, self)
+        if self.prior.seen.named:
+            self._host.start_named(self)
+        else:
+            assert self.prior.seen.width is not None
+            self._host.start(self, self.prior.seen.width)
+        return self.prior
+
     def _check_settings(self, bandwidth: float | None) -> None:
         """Check the settings that depend on the space."""
         self.bandwidth = None if bandwidth is None else check_bandwidth(bandwidth, self._range)
@@ -217,6 +231,13 @@ class Auto(BaseAgent[A]):
         if "early" not in arrays:
             new = {name: array for name, array in player.state().items() if name in _EARLY}
             arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
+        self.prior = prior_in(arrays, player, self._host.seen)
+        if self.prior is not None:
+            width = {"width": 0, "features": FEATURES} if self._host.seen.named else {"width": self._host.seen.width}
+            names = (player.fields, player.names, player.columns) if self._host.seen.named else None
+            player = self._host.hold(_core.AutoPlayer(prior=True, **width, **self._player_settings), self._host.seen)
+            if names is not None:
+                player.fields, player.names, player.columns = names
         super()._restore(player, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
@@ -262,6 +283,7 @@ class Auto(BaseAgent[A]):
 
     def _saved_settings(self) -> model_files.Parameters:
         settings = self.parameters
+        del settings["prior"]  # which is among the arrays
         for name in ("bandwidth", "nearby", "limits", "start"):  # files of earlier versions do not have them
             if settings[name] is None:
                 del settings[name]
@@ -278,10 +300,16 @@ class Auto(BaseAgent[A]):
         return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}
 
     def _make_player(self, width: int) -> _core.Player:
-        return _core.AutoPlayer(width=width, **self._player_settings)
+        return self._with_prior(Seen(width), width=width)
 
     def _make_named_player(self) -> _core.Player:
-        return _core.AutoPlayer(width=0, features=FEATURES, **self._player_settings)
+        return self._with_prior(Seen(0, named=True), width=0, features=FEATURES)
+
+    def _with_prior(self, seen: Seen, **contexts: int) -> _core.Player:
+        if self.prior is None:
+            return _core.AutoPlayer(**contexts, **self._player_settings)
+        self.prior.check_seen(seen)
+        return self.prior.give(_core.AutoPlayer(prior=True, **contexts, **self._player_settings))
 
     @property
     def _player_settings(self) -> dict[str, Any]:

@@ -272,6 +272,7 @@ class AutoKnobs(Auto[A]):
             "seed": self.seed,
             "nearby": self.nearby,
             "starts": self._starts,
+            "by_evidence": self.epsilon == "auto",
         }
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
