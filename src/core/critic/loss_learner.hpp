@@ -13,7 +13,8 @@ class LossLearner {
   LossLearner(std::size_t width, std::size_t features, std::size_t action_columns, bool has_forest, bool unknown_losses,
               std::uint64_t seed)
       : replay_(width, features, action_columns, unknown_losses), critic_(width, features, replay_, has_forest, seed),
-        has_early_(has_forest), early_(replay_) {}
+        one_knob_(has_forest), has_early_(one_knob_ || action_columns <= most_early_columns),
+        early_(replay_, one_knob_) {}
 
   const ReplayBuffer& replay() const { return replay_; }
   const Critic& critic() const { return critic_; }
@@ -43,7 +44,13 @@ class LossLearner {
   void look(const ContextView& context, bool optimistic = false) {
     start();
     critic_.look(replay_, context);
-    if (has_early_) early_.look(replay_, context, optimistic);
+    if (one_knob_) early_.look(replay_, context, optimistic);
+  }
+
+  // Sets the context for predictions of several knobs: those of the critic, and what is mixed into them.
+  void look(const ContextView& context, EarlySurface& surface) {
+    look(context);
+    if (has_early_) early_.look(replay_, context, surface);
   }
 
   // Predicted losses, in standard units, of `size` actions of one column; `size` is a multiple of 16.
@@ -118,6 +125,7 @@ class LossLearner {
  private:
   static constexpr double warm_up = 10.0;  // rounds of uniform exploration before the first step of training
   static constexpr double widest = 0.05, per_noise = 1.5;
+  static constexpr std::size_t most_early_columns = 3;  // of several knobs: with more, the first experts do not help
   static constexpr double narrowing = 100.0;  // rounds after which the bandwidth begins to shrink
 
   std::size_t own_arrays() const { return replay_.arrays() + critic_.arrays() + 2; }
@@ -128,7 +136,7 @@ class LossLearner {
 
   ReplayBuffer replay_;
   Critic critic_;
-  bool has_early_;
+  bool one_knob_, has_early_;
   EarlyExperts early_;
   DriftDetector monitor_;
   Change change_;

@@ -30,7 +30,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   void windows(const ContextView& context, const KnobRange* ranges, const Limited& limited,
                KnobWindow* windows) override {
     if (!learner_.is_warm()) return start_windows(ranges, windows);
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     const SearchBox box = search_box(ranges);
     const double h = learner_.bandwidth(__builtin_sqrt(__builtin_sqrt(static_cast<double>(moving_))));
     float widths[most_action_columns], centre[most_action_columns];
@@ -45,7 +45,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   bool minimum(const ContextView& context, const KnobRange* ranges, const Limited& limited,
                double* positions) override {
     if (!learner_.is_warm()) return false;
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     const SearchBox box = search_box(ranges);
     float centre[most_action_columns], group[most_action_columns * points] = {};
     surface_.look(learner_.critic().ensemble(), box, 0.0f);
@@ -74,7 +74,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   }
 
   void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) override {
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     SearchBox box;
     for (std::size_t c = 0; c < columns_; ++c) box.low[c] = 0.0f, box.high[c] = 1.0f, box.fixed[c] = false;
     surface_.look(learner_.critic().ensemble(), box, 0.0f);

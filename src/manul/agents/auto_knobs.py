@@ -271,6 +271,7 @@ class AutoKnobs(Auto[A]):
             "epsilon": self._schedule.core,
             "seed": self.seed,
             "nearby": self.nearby,
+            "by_evidence": self.epsilon == "auto",
         }
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
