@@ -12,13 +12,15 @@
 
 #include "critic/constant_expert.hpp"
 #include "critic/early_process.hpp"
+#include "critic/early_surface.hpp"
 
 namespace manul::MANUL_SIMD {
 
 class EarlyExperts {
  public:
-  explicit EarlyExperts(const ReplayBuffer& replay)
-      : process_(replay.column_count(), replay.action_columns()), errors_(most), curve_(EarlyFactor::nodes) {}
+  // The constant action is for one knob only.
+  EarlyExperts(const ReplayBuffer& replay, bool one_knob)
+      : one_knob_(one_knob), process_(replay.column_count(), replay.action_columns()), errors_(most), curve_(EarlyFactor::nodes) {}
 
   // The share of own in the prediction.
   double share() const {
@@ -34,15 +36,17 @@ class EarlyExperts {
     if (!(square > 0.0)) return 0.0;
     const bool contextual = state_.contextual != 0.0;
     const double first = contextual ? 1.0 - state_.weight : 1.0;
-    return clip((state_.constant.product + prior * first) / square, 0.0, 1.0) * (1.0 - fade()) *
-           (1.0 - Test::logistic(state_.against_rest.z())) * (contextual ? clip(2.0 - 2.0 * state_.weight, 0.0, 1.0) : 1.0);
+    const double found = clip((state_.constant.product + prior * first) / square, 0.0, 1.0) * (1.0 - fade()) *
+                         (1.0 - Test::logistic(state_.against_rest.z())) *
+                         (contextual ? clip(2.0 - 2.0 * state_.weight, 0.0, 1.0) : 1.0);
+    return found < least_share ? 0.0 : found;
   }
 
   // The factor of epsilon: what is known of the losses need not be explored.
   double exploring() const { return 1.0 - most_spared * state_.evidence; }
 
   // The factor of the bandwidth.
-  double narrowing() const { return 1.0 - 0.75 * share(); }
+  double narrowing() const { return 1.0 - (one_knob_ ? 0.75 : 0.5) * share(); }
 
   // Begins to take predictions by a prior, which the process then starts from.
   void take_prior() { process_.take_prior(true); }
@@ -72,16 +76,17 @@ class EarlyExperts {
       const EarlyFactor& factor = process_.factor();
       if (predicted) process = loss - factor.to_loss(factor.bound(factor.loss(n - 1) - factor.residual(n - 1)));
     } else if (predicted) {
-      double action = replay.action(slot)[0];
+      double action[most_action_columns];
+      for (std::size_t k = 0; k < replay.action_columns(); ++k) action[k] = replay.action(slot)[k];
       process_.factor().look(replay.columns(slot));
-      process = loss - process_.factor().to_loss(process_.factor().predict(&action, expected));
+      process = loss - process_.factor().to_loss(process_.factor().predict(action, expected));
     }
     if (has_prior_only()) process = loss - expected;
     if (has_prior() && n > 1) state_.against_mean.add(loss - constant_.mean(), loss - expected);
     const double own = gain * (state_.weight * process + (1.0 - state_.weight) * constant);
     const double others = rest + g1 * (gain * constant - rest);
     if (is_judged) judge(rest, own, gain * constant, predicted);
-    constant_.learn(replay, state_.age);
+    if (one_knob_) constant_.learn(replay, state_.age);
     if (n <= most && state_.running != 0.0) {
       process_.advance(replay, n);
       if (process_.is_ready()) test(n);
@@ -130,6 +135,14 @@ class EarlyExperts {
     }
   }
 
+  // The same for several knobs.
+  void look(ReplayBuffer& replay, const ContextView& context, EarlySurface& surface) {
+    const double g = share();
+    if (g == 0.0) return surface.clear();
+    process_.factor().look(replay.columns(context));
+    surface.look(process_.factor(), g, replay.original(0.0), replay.gain());
+  }
+
   // Adds own predictions to those of the rest, in standard units.
   void score(const float* actions, std::size_t size, float* losses) const {
     if (rest_ == 1.0f) return;
@@ -175,6 +188,7 @@ class EarlyExperts {
   static constexpr double prior_rounds = 20.0;   // of the shares
   static constexpr double most_spared = 0.8;     // of epsilon
   static constexpr double least_trust = 0.25;    // in a prior without a process
+  static constexpr double least_share = 0.001;   // of the constant action; less is none, and costs no time
   static constexpr double memory = 0.995;        // per round, of the share that fades
   static constexpr double lasting = 1.0 - 1.0 / 2000.0;
 
@@ -231,7 +245,7 @@ class EarlyExperts {
     Test contexts, anything;
     for (std::size_t i = 8; i < n; ++i) contexts.add(errors_[i], unit * factor.residual(i));
     state_.contextual = factor.kernel().active() > 0 ? 1.0 : 0.0;
-    state_.weight = state_.contextual != 0.0 ? Test::logistic(contexts.z()) : 1.0;
+    state_.weight = one_knob_ && state_.contextual != 0.0 ? Test::logistic(contexts.z()) : 1.0;
     double before = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
       const double mean = i > 0 ? before / static_cast<double>(i) : 0.0;
@@ -252,6 +266,7 @@ class EarlyExperts {
     return deviations[near] + way * (deviations[next] - deviations[near]);
   }
 
+  bool one_knob_;
   EarlyProcess process_;
   ConstantExpert constant_;
   Buffer<double> errors_;  // of the constant action in the rounds of the process

@@ -147,6 +147,14 @@ class EarlyFactor {
     for (std::size_t j = 0; j < n; ++j) constant_ += alpha_[j] * (level + context * similar_[j]);
   }
 
+  // The prediction without the parts that depend on the action, which are the sum of weights times their covariances.
+  double constant() const { return constant_; }
+  double weight(std::size_t j) const {
+    return alpha_.data()[j] *
+           (kernel_.variance(EarlyKernel::action) + kernel_.variance(EarlyKernel::both) * similar_.data()[j]);
+  }
+  double action(std::size_t j, std::size_t column) const { return actions_.data()[column * most + j]; }
+
   // The prediction of an action, in y, given that of the prior in units of losses.
   double predict(const double* action, double prior) {
     kernel_.compare_actions(action, points(), padded(rows()), in_action_.data());
@@ -243,10 +251,6 @@ class EarlyFactor {
     kernel_.compare_actions(action, points(), size, in_action_.data());
     for (std::size_t j = 0; j < size; j += double_lanes)
       store(&row_[j], kernel_.covariance(load(&similar_[j]), load(&in_action_[j])));
-  }
-
-  double weight(std::size_t j) {
-    return alpha_[j] * (kernel_.variance(EarlyKernel::action) + kernel_.variance(EarlyKernel::both) * similar_[j]);
   }
 
   // How near the actions with deviations are.

@@ -12,8 +12,9 @@ class LossLearner {
  public:
   LossLearner(std::size_t width, std::size_t features, std::size_t action_columns, bool has_forest, bool unknown_losses,
               std::uint64_t seed, std::size_t most_rows = 32768)
-      : replay_(width, features, action_columns, unknown_losses, most_rows), critic_(width, features, replay_, has_forest, seed),
-        has_early_(has_forest), early_(replay_) {}
+      : replay_(width, features, action_columns, unknown_losses, most_rows),
+        critic_(width, features, replay_, has_forest, seed), one_knob_(has_forest),
+        has_early_(one_knob_ || action_columns <= most_early_columns), early_(replay_, one_knob_) {}
 
   const ReplayBuffer& replay() const { return replay_; }
   const Critic& critic() const { return critic_; }
@@ -68,7 +69,13 @@ class LossLearner {
   void look(const ContextView& context, bool optimistic = false, const double* prior = nullptr) {
     start();
     critic_.look(replay_, context);
-    if (has_early_) early_.look(replay_, context, optimistic, prior);
+    if (one_knob_) early_.look(replay_, context, optimistic, prior);
+  }
+
+  // Sets the context for predictions of several knobs: those of the critic, and what is mixed into them.
+  void look(const ContextView& context, EarlySurface& surface) {
+    look(context);
+    if (has_early_) early_.look(replay_, context, surface);
   }
 
   // Predicted losses, in standard units, of `size` actions of one column; `size` is a multiple of 16.
@@ -83,7 +90,8 @@ class LossLearner {
   // The bandwidth in units of the range if the predicted loss is not steep: per standard deviation of the noise, and
   // narrower with the rounds. `factor` multiplies it.
   double bandwidth(double factor = 1.0) const {
-    const double first = smaller(widest, per_noise * monitor_.sigma()) * factor * (has_early_ ? early_.narrowing() : 1.0);
+    const double noise = is_warm() ? per_noise * monitor_.sigma() : widest;
+    const double first = smaller(widest, noise) * factor * (has_early_ ? early_.narrowing() : 1.0);
     return larger(first / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / narrowing)), narrowest);
   }
 
@@ -147,6 +155,7 @@ class LossLearner {
   static constexpr double warm_up = 10.0;  // rounds of uniform exploration before the first step of training
   static constexpr double widest = 0.05, per_noise = 1.5;
   static constexpr double first_reach = 0.02, reach_per_round = 1.0 / 400.0;  // of a start, to each side
+  static constexpr std::size_t most_early_columns = 3;  // of several knobs: with more, the first experts do not help
   static constexpr double narrowing = 100.0;  // rounds after which the bandwidth begins to shrink
 
   std::size_t early_end() const { return own_arrays() + (has_early_ ? early_.arrays() : 0); }
@@ -158,7 +167,7 @@ class LossLearner {
 
   ReplayBuffer replay_;
   Critic critic_;
-  bool has_early_;
+  bool one_knob_, has_early_;
   EarlyExperts early_;
   DriftDetector monitor_;
   Change change_;

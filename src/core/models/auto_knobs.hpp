@@ -34,7 +34,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
                KnobWindow* windows) override {
     KnobRange near[most_knobs];
     if (!learner_.is_warm()) return start_windows(ranges, windows);
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     if (is_near_start(ranges, near) && find_windows(near, limited, windows)) return;
     if (!find_windows(ranges, limited, windows)) start_windows(ranges, windows);
   }
@@ -43,7 +43,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
                double* positions) override {
     KnobRange near[most_knobs];
     if (!learner_.is_warm()) return false;
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     return (is_near_start(ranges, near) && find_positions(near, limited, positions)) ||
            find_positions(ranges, limited, positions);
   }
@@ -55,7 +55,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   }
 
   void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) override {
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     SearchBox box;
     for (std::size_t c = 0; c < columns_; ++c) box.low[c] = 0.0f, box.high[c] = 1.0f, box.fixed[c] = false;
     surface_.look(learner_.critic().ensemble(), box, 0.0f);
