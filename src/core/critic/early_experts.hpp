@@ -43,7 +43,7 @@ class EarlyExperts {
   }
 
   // The factor of epsilon: what is known of the losses need not be explored.
-  double exploring() const { return 1.0 - most_spared * state_.evidence; }
+  double exploring() const { return 1.0 - most_spared * (has_prior_only() ? 1.0 : state_.evidence); }
 
   // The factor of the bandwidth.
   double narrowing() const { return 1.0 - (one_knob_ ? 0.75 : 0.5) * share(); }
@@ -123,7 +123,7 @@ class EarlyExperts {
       factor.curve(values, prior);
       if (optimistic) factor.deviations(deviations);
       for (double& value : values) value = (factor.to_loss(value) - replay.original(0.0)) * replay.gain();
-      unit = factor.loss_unit() * replay.gain();
+      unit = factor.loss_unit() * replay.gain() * (1.0 - certainty * process_.prior_share());
     }
     for (std::size_t i = 0; i <= EarlyFactor::cells; ++i) {
       const double action = static_cast<double>(i) / static_cast<double>(EarlyFactor::cells);
@@ -188,6 +188,7 @@ class EarlyExperts {
   static constexpr double prior_rounds = 20.0;   // of the shares
   static constexpr double most_spared = 0.8;     // of epsilon
   static constexpr double least_trust = 0.25;    // in a prior without a process
+  static constexpr double certainty = 0.8;       // of a prior: its deviations are so much smaller
   static constexpr double least_share = 0.001;   // of the constant action; less is none, and costs no time
   static constexpr double memory = 0.995;        // per round, of the share that fades
   static constexpr double lasting = 1.0 - 1.0 / 2000.0;
@@ -219,7 +220,7 @@ class EarlyExperts {
 
   // Whether only the prior predicts, until there is a process or the mean of the losses is better.
   bool has_prior_only() const {
-    return has_prior() && !predicts() && state_.against_mean.doubt() >= tune(1, least_trust);
+    return has_prior() && !predicts() && state_.against_mean.doubt() >= least_trust;
   }
 
   bool predicts() const { return state_.running != 0.0 && process_.is_ready(); }
@@ -245,7 +246,8 @@ class EarlyExperts {
     Test contexts, anything;
     for (std::size_t i = 8; i < n; ++i) contexts.add(errors_[i], unit * factor.residual(i));
     state_.contextual = factor.kernel().active() > 0 ? 1.0 : 0.0;
-    state_.weight = one_knob_ && state_.contextual != 0.0 ? Test::logistic(contexts.z()) : 1.0;
+    const double first = process_.prior_share();  // a prior is more than a guess
+    state_.weight = one_knob_ && state_.contextual != 0.0 ? Test::logistic(contexts.z() + first) : 1.0;
     double before = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
       const double mean = i > 0 ? before / static_cast<double>(i) : 0.0;

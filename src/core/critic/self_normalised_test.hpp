@@ -6,14 +6,6 @@
 
 namespace manul::MANUL_SIMD {
 
-extern "C" char* getenv(const char*);
-extern "C" double atof(const char*);
-inline double tune(int i, double value) {
-  static constexpr const char* names[] = {"T0", "T1", "T2", "T3", "T4", "T5", "T6", "T7"};
-  const char* text = getenv(names[i]);
-  return text == nullptr ? value : atof(text);
-}
-
 struct SelfNormalisedTest {
   double sum = 0.0, squares = 0.0;
 

@@ -60,7 +60,7 @@ class Settings(TypedDict, total=False):
 
 @register_agent(
     "auto",
-    settings=("nearby", "start", "limits"),
+    settings=("nearby", "start", "prior", "limits"),
     examples=(
         lambda seed: Auto(seed=seed),
         lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),

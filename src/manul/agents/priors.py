@@ -22,6 +22,7 @@ from manul.utils import model_files
 PREFIX = "1."  # of the arrays of a prior in the state of a player
 RING = 2**22  # entries of named contexts in the memory of an agent
 ROWS = 2048  # the rounds that the core remembers of a prior, more than a process that is not retired needs
+_OWN = ("start", "prior_losses")
 _PER_ROUND = ("contexts", "actions", "losses", "predictions", "tree_targets")
 
 
@@ -118,7 +119,8 @@ def _train(log: Log, agent: Any) -> Any:
 def _without_rounds(arrays: model_files.Arrays) -> model_files.Arrays:
     """The arrays of a critic for a memory of `ROWS` rounds, and without any if nothing predicts with them any more."""
     rounds, running = int(arrays["units"][0]), arrays["early"][0] and arrays["early"][1]
-    kept = dict(arrays)
+    # Her own start and prior, which is what she knew at first, stay behind.
+    kept = {name: array for name, array in arrays.items() if name not in _OWN and not name.startswith(PREFIX)}
     forest = np.zeros_like(arrays["forest"])
     forest[0] = arrays["forest"][0]  # the trees; the next one does not grow any more
     kept["forest"] = forest
