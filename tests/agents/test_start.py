@@ -1,5 +1,7 @@
 """Agents that start near an action."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -21,8 +23,8 @@ def _learn(agent, rounds, loss=lambda action, _: abs(action - 20.0) / 100):
 
 def test_the_first_decisions_are_near_the_start():
     actions = _learn(Auto(actions=(10, 80), start=35.0, epsilon=0.01, seed=1), 40)
-    assert all(28 <= action <= 42 for action in actions[:10])
-    assert max(abs(action - 35) for action in actions) <= 70 * (0.1 + 40 / 400)
+    assert all(abs(action - 35) <= 70 * (0.02 + 10 / 400) for action in actions[:10])
+    assert max(abs(action - 35) for action in actions) <= 70 * (0.02 + 40 / 400)
 
 
 def test_the_start_does_not_bind_for_ever():
@@ -32,7 +34,7 @@ def test_the_start_does_not_bind_for_ever():
 
 def test_while_all_losses_are_equal_decisions_stay_near_the_start():
     actions = _learn(Auto(actions=(10, 80), start=35.0, epsilon=0.001, seed=1), 100, lambda *_: 0.5)
-    assert all(28 <= action <= 42 for action in actions)
+    assert all(abs(action - 35) <= 0.02 * 70 for action in actions)
 
 
 @pytest.mark.parametrize("rounds", [0, 5, 60])
@@ -43,7 +45,7 @@ def test_densities_near_a_start_are_those_of_the_draws(rounds, nearby):
     context, within = [0.3, 0.2], (20.0, 60.0)
     draws = agent.decide_many(np.tile(context, (20_000, 1)), [within] * 20_000)
     distribution = agent.distribution(context, within)
-    assert np.allclose(draws.densities, distribution.density(draws.actions))
+    assert np.allclose(draws.densities[:99], [distribution.density(action) for action in draws.actions[:99]])
     assert np.allclose(draws.densities, agent.distributions([context] * 20_000, [within] * 20_000).density(draws.actions))
     assert draws.floors[0] <= draws.densities.min() and draws.floors[0] > 0
     edges = np.linspace(*within, 9)
@@ -51,7 +53,7 @@ def test_densities_near_a_start_are_those_of_the_draws(rounds, nearby):
     assert np.allclose(lengths, np.diff(edges), atol=6 * np.sqrt((1 / draws.densities**2).mean() / 20_000))
 
 
-@pytest.mark.parametrize(("start", "within", "low", "high"), [(35.0, (50, 80), 50, 57), (75.0, (10, 40), 33, 40)])
+@pytest.mark.parametrize(("start", "within", "low", "high"), [(35.0, (50, 80), 50, 51.4), (75.0, (10, 40), 38.6, 40)])
 def test_a_start_outside_of_a_narrower_range_is_its_nearest_end(start, within, low, high):
     window = Auto(actions=(10, 80), start=start).distribution(None, within)
     likely = window.edges[:-1][window.densities > 0.1], window.edges[1:][window.densities > 0.1]
@@ -76,7 +78,7 @@ def _knobs(**settings):
 def test_of_several_knobs_those_without_a_start_begin_anywhere():
     agent = _knobs(start={"price": 35.0, "template": "b"}, epsilon=0.01, nearby=0.0)
     actions = [agent.decide([0.5]).action for _ in range(200)]
-    assert np.mean([28 <= action["price"] <= 42 for action in actions]) > 0.9
+    assert np.mean([abs(action["price"] - 35) <= 0.02 * 70 for action in actions]) > 0.9
     assert np.mean([action["template"] == "b" for action in actions]) > 0.9
     assert {action["days"] for action in actions} == set(range(1, 21))
 
@@ -84,24 +86,24 @@ def test_of_several_knobs_those_without_a_start_begin_anywhere():
 @pytest.mark.parametrize("rounds", [0, 30])
 @pytest.mark.parametrize("limits", [(), ["price >= 50 if template == 'b'"]])
 def test_joint_densities_near_a_start_are_those_of_the_draws(rounds, limits):
-    agent = _knobs(start={"price": 35.0, "days": 7, "template": "b"}, limits=limits, seed=1)
+    agent = _knobs(start={"price": 35.0, "days": 7, "template": "b"}, limits=limits, epsilon=0.5, seed=1)
     for _ in range(rounds):
         decision = agent.decide([0.5])
         agent.learn([0.5], decision, decision.action["price"] / 100)
-    draws = agent.decide_many([[0.5]] * 20_000)
+    draws = agent.decide_many([[0.5]] * 5_000)
     inverse = 1 / draws.densities
     prices = np.asarray(draws.actions["price"])
     for option in "abc":
         part = (np.asarray(draws.actions["template"]) == option) & (prices >= 50)
-        assert abs((inverse * part).mean() - 30 * 20) < 6 * (inverse * part).std() / np.sqrt(20_000)
-    again = agent.distributions([[0.5]] * 20_000).density(draws.actions)
+        assert abs((inverse * part).mean() - 30 * 20) < 6 * (inverse * part).std() / np.sqrt(5_000)
+    again = agent.distributions([[0.5]] * 5_000).density(draws.actions)
     assert np.allclose(again, draws.densities)
     assert (draws.floors <= draws.densities * (1 + 1e-12)).all()
 
 
 def test_a_copy_has_the_start():
     agent = _knobs(start={"days": 7})
-    copy = agent.copy()
+    copy = pickle.loads(pickle.dumps(agent))
     assert copy.start == {"days": 7.0}
     assert copy.decide([0.5]) == agent.decide([0.5])
 

@@ -114,6 +114,7 @@ class EarlyProcess {
   static constexpr std::size_t most_columns = 128;
   static constexpr std::size_t least_rounds = 8;
   static constexpr double prior_rounds = 10.0;  // of the share of the prior
+  static constexpr double tolerance = 0.5;      // standard deviations by which the prior may be worse
   static constexpr double first_steps = 20.0;  // of the fit, before the first factor
   static constexpr std::size_t steps_per_round = 20, steps_of_many = 4;  // of them, if there are few rounds or many
   static constexpr double growth = 1.25, growth_rounds = 3.0;            // of the rounds, until the next factor
@@ -143,7 +144,7 @@ class EarlyProcess {
     }
     const double rounds = prior_rounds * errors / static_cast<double>(own.rows());
     const double regression = square + rounds > 0.0 ? clip((product + rounds) / (square + rounds), 0.0, 1.0) : 1.0;
-    state_.prior_share = regression * test.doubt();
+    state_.prior_share = regression * test.doubt(tolerance);
   }
 
   std::size_t count() const { return factors_[0].kernel().parameters(); }

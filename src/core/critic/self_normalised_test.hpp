@@ -19,8 +19,8 @@ struct SelfNormalisedTest {
     sum = keep * sum + difference, squares = keep * squares + difference * difference;
   }
 
-  // A factor for the second one that is 1 until it is worse than the first.
-  double doubt() const { return smaller(1.0, 2.0 * logistic(z())); }
+  // A factor for the second one that is 1 until it is worse than the first by more than `tolerance`.
+  double doubt(double tolerance = 0.0) const { return smaller(1.0, 2.0 * logistic(z() + tolerance)); }
 
  private:
   static constexpr double steepness = 1.7;  // about the normal distribution
