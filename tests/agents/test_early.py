@@ -21,7 +21,9 @@ def learn(agent, rows, *, purchases=None, seed=5):
         decision = agent.decide(row)
         best = 0.5 + 0.3 * np.sin(row[0]) if len(row) else 0.4
         noise = 0.05 * rng.standard_normal()
-        loss = abs(decision.action - best) + noise if purchases is None else -decision.action * (rng.random() < purchases)
+        loss = (
+            abs(decision.action - best) + noise if purchases is None else -decision.action * (rng.random() < purchases)
+        )
         agent.learn(row, decision, float(loss))
     return agent
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import manul
-from manul.errors import ParameterError
 from manul import Auto, Choice, Stepped
+from manul.errors import ParameterError
 
 
 def _learn(agent, rounds, loss=lambda action, _: abs(action - 20.0) / 100):
@@ -46,8 +46,11 @@ def test_densities_near_a_start_are_those_of_the_draws(rounds, nearby):
     draws = agent.decide_many(np.tile(context, (20_000, 1)), [within] * 20_000)
     distribution = agent.distribution(context, within)
     assert np.allclose(draws.densities[:99], [distribution.density(action) for action in draws.actions[:99]])
-    assert np.allclose(draws.densities, agent.distributions([context] * 20_000, [within] * 20_000).density(draws.actions))
-    assert draws.floors[0] <= draws.densities.min() and draws.floors[0] > 0
+    assert np.allclose(
+        draws.densities, agent.distributions([context] * 20_000, [within] * 20_000).density(draws.actions)
+    )
+    assert draws.floors[0] <= draws.densities.min()
+    assert draws.floors[0] > 0
     edges = np.linspace(*within, 9)
     lengths = np.histogram(draws.actions, edges, weights=1 / draws.densities)[0] / 20_000
     assert np.allclose(lengths, np.diff(edges), atol=6 * np.sqrt((1 / draws.densities**2).mean() / 20_000))
@@ -119,9 +122,10 @@ def test_a_copy_has_the_start():
 def test_a_start_must_be_an_action(start, message):
     with pytest.raises(ParameterError) as caught:
         Auto(actions=(10, 80), start=start)
-    assert str(caught.value) == message and caught.value.field == "start"
+    assert str(caught.value) == message
+    assert caught.value.field == "start"
 
 
 def test_a_start_must_name_knobs():
-    with pytest.raises(ParameterError, match="start has an unknown knob 'prize'. Did you mean price?"):
+    with pytest.raises(ParameterError, match="start has an unknown knob 'prize'"):
         _knobs(start={"prize": 35.0})

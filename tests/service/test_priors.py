@@ -19,7 +19,9 @@ async def with_prior(service):
 async def test_a_new_loop_starts_from_the_model_of_another(service):
     async with service.running():
         status = await with_prior(service)
-        assert status["agent"]["prior"] == {"loop": "heat"} and status["width"] == 3 and status["learned"] == 0
+        assert status["agent"]["prior"] == {"loop": "heat"}
+        assert status["width"] == 3
+        assert status["learned"] == 0
         report = await service.get("/new/report")
         assert report["beliefs"]["prior"] == 1
         made = await service.post("/new/decisions", context=[0.1, 0.2, 0.3])
@@ -87,4 +89,5 @@ async def test_a_token_must_be_for_the_loop_of_the_prior(tmp_path):
     async with service.running():
         headers = {"Authorization": f"Bearer {secret}"}
         answer = await service.client.post("/v1/loops", json={"name": "new", **NEW}, headers=headers)
-        assert answer.status_code == 403 and "'heat'" in answer.text
+        assert answer.status_code == 403
+        assert "'heat'" in answer.text

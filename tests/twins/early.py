@@ -17,7 +17,18 @@ Floats = NDArray[np.float64]
 LOSSES, PRIOR_ROUNDS, MOST, RETIREMENT, SAMPLE, DOUBTFUL = 5.0, 5.0, 384, 1536, 96, 256
 BINS, LENGTHS, SHARES, LEVEL = 32, (0.2, 0.6), (0.003, 0.03, 0.3, 3.0), 4.0
 MEANS, DEVIATIONS = (0.5, 0.2, 0.5, 0.1, 0.5), (1.5, 1.5, 1.5, 1.5, 1.0)  # action, context, both, noise, level
-STATE = ("active", "running", "age", "weight", "evidence", "contextual", "own", "own_square", "constant", "constant_square")
+STATE = (
+    "active",
+    "running",
+    "age",
+    "weight",
+    "evidence",
+    "contextual",
+    "own",
+    "own_square",
+    "constant",
+    "constant_square",
+)
 STATE += ("rest", "rest_count", "lasting_rest", "lasting_count", "against_rest", "against_squares")
 PROCESS = ("ready", "present", "building", "factored", "first_steps", "steps", "first_power", "second_power")
 

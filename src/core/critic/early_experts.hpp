@@ -49,11 +49,12 @@ class EarlyExperts {
   double narrowing() const { return 1.0 - (one_knob_ ? 0.75 : 0.5) * share(); }
 
   // Begins to take predictions by a prior, which the process then starts from.
-  void take_prior() { process_.take_prior(true); }
+  void take_prior() { state_.had_prior = 1.0, process_.take_prior(); }
   bool has_prior() const { return process_.has_prior(); }
 
-  // The share of the prior in the prediction.
+  // The share of the prior in the prediction, not a number if there never was one.
   double prior_share() const {
+    if (state_.had_prior == 0.0) return __builtin_nan("");
     return share() * (predicts() ? state_.weight * process_.prior_share() : has_prior_only() ? 1.0 : 0.0);
   }
 
@@ -93,7 +94,7 @@ class EarlyExperts {
     }
     if (state_.age >= retirement || replay.oldest() > replay.rounds() - state_.age) {
       state_.running = 0.0;
-      process_.take_prior(false);
+      process_.drop_prior();
       process_.reserve(false);
     }
     return others + g * (own - others);
@@ -101,7 +102,7 @@ class EarlyExperts {
 
   // After a change of the world.
   void restart() {
-    state_ = {};
+    state_ = {.had_prior = state_.had_prior};
     process_.restart();
     constant_.restart();
   }
@@ -216,6 +217,7 @@ class EarlyExperts {
     Regression own = {}, constant = {};
     MeanSquare rest = {}, lasting_rest = {};
     Test against_rest = {}, against_mean = {};  // of the constant action, and of the prior
+    double had_prior = 0.0;
   };
 
   // Whether only the prior predicts, until there is a process or the mean of the losses is better.

@@ -43,6 +43,13 @@ class EarlyFactor {
     near_.resize(one * most_doubtful * width), doubts_.resize(one * most_doubtful * width);
   }
 
+  // Goes on without the prior.
+  void drop_prior() {
+    prior_beta_.resize(0), prior_residuals_.resize(0);
+    share_ = squares_ = 0.0;
+    for (std::size_t i = 0; i < rows(); ++i) squares_ += beta_[i] * beta_[i];
+  }
+
   const EarlyKernel& kernel() const { return kernel_; }
   std::size_t rows() const { return static_cast<std::size_t>(head_.data()[rounds]); }
 
@@ -100,7 +107,7 @@ class EarlyFactor {
     const std::size_t n = rows();
     for (std::size_t i = 0; i < most; ++i) solved_[i] = i < n ? beta_[i] : 0.0;
     share_ = prior_beta_.size() > 0 ? share : 0.0;
-    if (share_ > 0.0) {
+    if (prior_beta_.size() > 0) {
       squares_ = 0.0;
       for (std::size_t i = 0; i < n; ++i) {
         solved_[i] -= share_ * prior_beta_[i];

@@ -24,13 +24,15 @@ class EarlyProcess {
   EarlyFactor& factor() { return factors_[present()]; }
   bool reads_contexts() const { return columns_ > 0; }
 
-  // Begins or ends to take predictions by a prior beside the losses.
-  void take_prior(bool takes) {
-    prior_.resize(takes ? most : 0);
-    const bool open = open_;
-    reserve(false);
-    reserve(open);
+  // Begins, before the first round, to take predictions by a prior beside the losses.
+  void take_prior() { prior_.resize(most); }
+
+  void drop_prior() {
+    if (!has_prior()) return;
+    prior_.resize(0);
+    for (EarlyFactor& each : factors_) each.drop_prior();
   }
+
   bool has_prior() const { return prior_.size() > 0; }
   double prior_share() const { return has_prior() ? state_.prior_share : 0.0; }
 
@@ -45,7 +47,7 @@ class EarlyProcess {
   // Begins anew with the next round; the parameters stay.
   void restart() {
     for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i] = 0.0;
-    take_prior(false);
+    drop_prior();
     state_ = {.steps = state_.steps, .first_power = state_.first_power, .second_power = state_.second_power};
   }
 
@@ -115,6 +117,7 @@ class EarlyProcess {
   static constexpr std::size_t least_rounds = 8;
   static constexpr double prior_rounds = 10.0;  // of the share of the prior
   static constexpr double tolerance = 0.5;      // standard deviations by which the prior may be worse
+  static constexpr double least_share = 0.02;   // of a prior that is kept
   static constexpr double first_steps = 20.0;  // of the fit, before the first factor
   static constexpr std::size_t steps_per_round = 20, steps_of_many = 4;  // of them, if there are few rounds or many
   static constexpr double growth = 1.25, growth_rounds = 3.0;            // of the rounds, until the next factor
@@ -145,6 +148,7 @@ class EarlyProcess {
     const double rounds = prior_rounds * errors / static_cast<double>(own.rows());
     const double regression = square + rounds > 0.0 ? clip((product + rounds) / (square + rounds), 0.0, 1.0) : 1.0;
     state_.prior_share = regression * test.doubt(tolerance);
+    if (state_.prior_share < least_share) drop_prior();
   }
 
   std::size_t count() const { return factors_[0].kernel().parameters(); }

@@ -111,7 +111,7 @@ class LossLearner {
     all.clipped = replay_.clipped();
     all.early = has_early_ ? early_.share() : 0.0;
     all.constant = has_early_ ? early_.constant_share() : 0.0;
-    all.prior = has_prior() ? early_.prior_share() : __builtin_nan("");
+    all.prior = early_.prior_share();
     return all;
   }
 

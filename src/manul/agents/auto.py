@@ -40,7 +40,15 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
 Limits = Sequence[str | Limit] | LimitsFunction | None
 NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a share of the range
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
-_EARLY = {"early", "early_process", "early_parameters", "early_columns", "early_factor", "early_factor_2", "early_errors"}
+_EARLY = {
+    "early",
+    "early_process",
+    "early_parameters",
+    "early_columns",
+    "early_factor",
+    "early_factor_2",
+    "early_errors",
+}
 _EARLY |= {"constant_expert"}
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 

@@ -38,7 +38,11 @@ class Prior:
     def give(self, player: Any) -> Any:
         """Let a new `player` for the same contexts start from the prior."""
         if self.names is not None:
-            player.fields, player.names, player.columns = self.names["fields"], self.names["features"], self.names["columns"]
+            player.fields, player.names, player.columns = (
+                self.names["fields"],
+                self.names["features"],
+                self.names["columns"],
+            )
         player.restore({**player.state(), **{PREFIX + name: array for name, array in self.arrays.items()}})
         return player
 
@@ -104,7 +108,8 @@ def _train(log: Log, agent: Any) -> Any:
         )
     if log.outcome.better != agent.outcome.better:
         raise ParameterError(
-            f"prior must learn from {agent.outcome.keywords} as the agent does, got a log of {log.outcome.keywords}.", "prior"
+            f"prior must learn from {agent.outcome.keywords} as the agent does, got a log of {log.outcome.keywords}.",
+            "prior",
         )
     trained = type(agent)(actions=agent.space, outcome=agent.outcome)
     contexts: Any = list(log.context_rows()) if log.schema.fields else log.contexts

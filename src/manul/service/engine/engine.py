@@ -29,8 +29,8 @@ from manul.service.engine.webhooks import Webhooks
 from manul.service.engine.write_operations import EndWaits, LeaveOut, Purge, VoidLost, WriteVoids
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.loop_settings import NewLoop, prior_loop, stored_body
-from manul.utils import model_files
 from manul.service.store import DAMAGED, Damaged, Event, Fact, LoopGone, LoopRow, Store, StoreFailure, Transaction
+from manul.utils import model_files
 
 log = logging.getLogger("manul.service")
 # Decisions whose waits end per transaction, and rows of deleted loops that one transaction removes.
