@@ -65,7 +65,8 @@ class LossLearner {
   // The bandwidth in units of the range if the predicted loss is not steep: per standard deviation of the noise, and
   // narrower with the rounds. `factor` multiplies it.
   double bandwidth(double factor = 1.0) const {
-    const double first = smaller(widest, per_noise * monitor_.sigma()) * factor * (has_early_ ? early_.narrowing() : 1.0);
+    const double first =
+        smaller(widest, per_noise * monitor_.sigma()) * factor * (has_early_ ? early_.narrowing() : 1.0);
     return larger(first / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / narrowing)), narrowest);
   }
 
@@ -96,11 +97,11 @@ class LossLearner {
   }
 
   bool is_valid() const {
-    return replay_.is_valid() && critic_.is_valid(replay_) && (!has_early_ || early_.is_valid(replay_)) && monitor_.is_valid() && is_count(change_.age) &&
-           is_count(change_.alarms) && is_count(change_.last_alarm);
+    return replay_.is_valid() && critic_.is_valid(replay_) && (!has_early_ || early_.is_valid(replay_)) &&
+           monitor_.is_valid() && is_count(change_.age) && is_count(change_.alarms) && is_count(change_.last_alarm);
   }
 
-  std::size_t unsaved_bytes() const { return critic_.unsaved_bytes(); }
+  std::size_t unsaved_bytes() const { return critic_.unsaved_bytes() + (has_early_ ? early_.unsaved_bytes() : 0); }
 
   std::size_t arrays() const { return own_arrays() + (has_early_ ? EarlyExperts::arrays : 0); }
 
@@ -126,7 +127,7 @@ class LossLearner {
   static constexpr double warm_up = 10.0;  // rounds of uniform exploration before the first step of training
   static constexpr double widest = 0.05, per_noise = 1.5;
   static constexpr std::size_t most_early_columns = 3;  // of several knobs: with more, the first experts do not help
-  static constexpr double narrowing = 100.0;  // rounds after which the bandwidth begins to shrink
+  static constexpr double narrowing = 100.0;            // rounds after which the bandwidth begins to shrink
 
   std::size_t own_arrays() const { return replay_.arrays() + critic_.arrays() + 2; }
 
