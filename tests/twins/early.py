@@ -236,7 +236,7 @@ def shares(state: dict) -> tuple[float, float]:
     lasting = (get["constant"], get["constant_square"], get["lasting_rest"], get["lasting_count"])
     u = get["against_rest"] / np.sqrt(get["against_squares"])
     factor = np.clip(2 - 2 * get["weight"], 0, 1) if get["contextual"] else 1.0
-    lasts = regression(*lasting, first) * (1 - fade) / (1 + np.exp(1.7 * u)) * factor
+    lasts = 0.5 * regression(*lasting, first) * (1 - fade) / (1 + np.exp(1.7 * u)) * factor
     return own * fade, 0.0 if lasts < 0.001 else lasts
 
 
@@ -257,7 +257,7 @@ def curve(agent, context: Floats, *, optimistic: bool = False) -> Callable[[Floa
         own = weight * gain * (factor.loss(mean) - centre) + (1 - weight) * alone
         if optimistic:
             doubt = doubt / (LOSSES * factor.gain) if len(factor.y) <= DOUBTFUL else 0.0
-            own = own - gain * (weight * doubt + (1 - weight) * constant_curve(deviations, actions))
+            own = own - 0.75 * gain * (weight * doubt + (1 - weight) * constant_curve(deviations, actions))
         return others + g * (own - others)
 
     return predicted

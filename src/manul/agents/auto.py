@@ -237,7 +237,7 @@ class Auto(BaseAgent[A]):
         if not _FOREST & arrays.keys():
             arrays = {**{name: array for name, array in player.state().items() if name in _FOREST}, **arrays}
         if "early" not in arrays:
-            new = {name: array for name, array in player.state().items() if name in _EARLY}
+            new = {name: array for name, array in player.views().items() if name in _EARLY}
             arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
         self.prior = prior_in(arrays, player, self._host.seen)
         if self.prior is not None:
