@@ -21,7 +21,9 @@ def learn(agent, rows, *, purchases=None, seed=5):
         decision = agent.decide(row)
         best = 0.5 + 0.3 * np.sin(row[0]) if len(row) else 0.4
         noise = 0.05 * rng.standard_normal()
-        loss = abs(decision.action - best) + noise if purchases is None else -decision.action * (rng.random() < purchases)
+        loss = (
+            abs(decision.action - best) + noise if purchases is None else -decision.action * (rng.random() < purchases)
+        )
         agent.learn(row, decision, float(loss))
     return agent
 
@@ -60,7 +62,7 @@ def test_windows_are_those_of_the_optimistic_twin(rounds, width):
 @pytest.mark.parametrize(("rounds", "width"), [(25, 0), (30, 3), (63, 8), (135, 2), (263, 2)])
 def test_a_step_of_the_fit_is_the_twins(rounds, width):
     agent = played(rounds, width)
-    rows, before, seen = contexts(rounds + 30, width), host_of(agent).state(), 0
+    rows, before, seen = contexts(rounds + 90, width), host_of(agent).state(), 0
     for row in rows[rounds:]:
         learn(agent, row[np.newaxis])
         after = host_of(agent).state()

@@ -17,7 +17,18 @@ Floats = NDArray[np.float64]
 LOSSES, PRIOR_ROUNDS, MOST, RETIREMENT, SAMPLE, DOUBTFUL = 5.0, 5.0, 384, 1536, 96, 256
 BINS, LENGTHS, SHARES, LEVEL = 32, (0.2, 0.6), (0.003, 0.03, 0.3, 3.0), 4.0
 MEANS, DEVIATIONS = (0.5, 0.2, 0.5, 0.1, 0.5), (1.5, 1.5, 1.5, 1.5, 1.0)  # action, context, both, noise, level
-STATE = ("active", "running", "age", "weight", "evidence", "contextual", "own", "own_square", "constant", "constant_square")
+STATE = (
+    "active",
+    "running",
+    "age",
+    "weight",
+    "evidence",
+    "contextual",
+    "own",
+    "own_square",
+    "constant",
+    "constant_square",
+)
 STATE += ("rest", "rest_count", "lasting_rest", "lasting_count", "against_rest", "against_squares")
 PROCESS = ("ready", "present", "building", "factored", "first_steps", "steps", "first_power", "second_power")
 
@@ -25,6 +36,14 @@ PROCESS = ("ready", "present", "building", "factored", "first_steps", "steps", "
 def field(state: dict, name: str) -> float:
     """One of the numbers of the experts, or of the process."""
     return float(state["early"][STATE.index(name)] if name in STATE else state["early_process"][PROCESS.index(name)])
+
+
+def retire(agent):
+    """The agent, now without the experts, as if it came from a file of an older version."""
+    player = host_of(agent).player
+    names = [name for name in player.state() if name.startswith("early") or name == "constant_expert"]
+    player.restore({name: np.zeros_like(array) if name in names else array for name, array in player.state().items()})
+    return agent
 
 
 def matern(s: Floats) -> Floats:

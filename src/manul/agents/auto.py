@@ -38,7 +38,15 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
 Limits = Sequence[str | Limit] | LimitsFunction | None
 NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a share of the range
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
-_EARLY = {"early", "early_process", "early_parameters", "early_columns", "early_factor", "early_factor_2", "early_errors"}
+_EARLY = {
+    "early",
+    "early_process",
+    "early_parameters",
+    "early_columns",
+    "early_factor",
+    "early_factor_2",
+    "early_errors",
+}
 _EARLY |= {"constant_expert"}
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
@@ -90,6 +98,7 @@ class Auto(BaseAgent[A]):
 
     _needs_range = False
     _takes_knobs = True
+    _early = True  # whether it has experts for the first rounds
 
     if not TYPE_CHECKING:
 
@@ -255,7 +264,14 @@ class Auto(BaseAgent[A]):
     @property
     def _player_settings(self) -> dict[str, Any]:
         own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "by_evidence": self.epsilon == "auto"}
+        own["early"] = self._early
         return {**super()._player_settings, **own}
+
+
+def as_critic(agent: Auto[Any]) -> Auto[Any]:
+    """A new agent that only learns from a log: without the experts for the first rounds, whose predictions fit their own decisions."""
+    agent._early = False
+    return agent
 
 
 def window_centres(

@@ -272,6 +272,7 @@ class AutoKnobs(Auto[A]):
             "seed": self.seed,
             "nearby": self.nearby,
             "by_evidence": self.epsilon == "auto",
+            "early": self._early,
         }
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
