@@ -38,6 +38,14 @@ def field(state: dict, name: str) -> float:
     return float(state["early"][STATE.index(name)] if name in STATE else state["early_process"][PROCESS.index(name)])
 
 
+def retire(agent):
+    """The agent, now without the experts, as if it came from a file of an older version."""
+    player = host_of(agent).player
+    names = [name for name in player.state() if name.startswith("early") or name == "constant_expert"]
+    player.restore({name: np.zeros_like(array) if name in names else array for name, array in player.state().items()})
+    return agent
+
+
 def matern(s: Floats) -> Floats:
     return (1 + s + s**2 / 3) * np.exp(-s)
 

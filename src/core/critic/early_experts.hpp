@@ -18,10 +18,12 @@ namespace manul::MANUL_SIMD {
 
 class EarlyExperts {
  public:
-  // The constant action is for one knob only.
-  EarlyExperts(const ReplayBuffer& replay, bool one_knob)
+  // The constant action is for one knob only. Experts that are not active do nothing, as in files of older versions.
+  EarlyExperts(const ReplayBuffer& replay, bool one_knob, bool active)
       : one_knob_(one_knob), process_(replay.column_count(), replay.action_columns()), errors_(most),
-        curve_(EarlyFactor::nodes) {}
+        curve_(EarlyFactor::nodes) {
+    if (!active) state_ = {.active = 0.0, .running = 0.0, .weight = 0.0};
+  }
 
   // The share of own in the prediction.
   double share() const {
@@ -103,6 +105,7 @@ class EarlyExperts {
 
   // After a change of the world.
   void restart() {
+    if (state_.active == 0.0) return;
     state_ = {.had_prior = state_.had_prior};
     process_.restart();
     constant_.restart();
