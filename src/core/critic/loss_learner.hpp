@@ -37,7 +37,7 @@ class LossLearner {
   bool has_prior() const { return early_.has_prior(); }
 
   // Whether it predicts: after the first rounds, or from a prior.
-  bool predicts() const { return is_warm() || early_.share() > 0.0; }
+  bool predicts() const { return is_warm() || (has_prior() && early_.share() > 0.0); }
 
   // Learns the features of another one, in their order, with initial weights.
   void adopt_features(const LossLearner& other) {
