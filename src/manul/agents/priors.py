@@ -62,6 +62,8 @@ def prior_of(given: Any, agent: Any) -> Prior:
         given = model_files.load(given)
     if isinstance(given, Log):
         given = _train(given, agent)
+    if not agent.space.is_number:
+        raise ParameterError("prior is for actions (low, high); with other knobs, use start.", "prior")
     if type(given) is not type(agent):
         raise ParameterError(
             f"prior must be an Auto with the same actions, the path of its file or a log, got {_kind(given)}.", "prior"
