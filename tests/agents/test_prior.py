@@ -67,15 +67,14 @@ def test_a_prior_of_the_same_market_saves_the_first_rounds():
 def test_a_wrong_prior_is_dropped():
     agent = _new(_sister(dearer=2.0))
     _play(agent, 60)
-    assert agent.report().prior < 0.1
+    assert (agent.report().prior or 0) < 0.1
 
 
 def test_a_prior_is_freed_after_a_while():
     agent = _new(_sister())
     with_prior = agent.nbytes
     _play(agent, 1536)
-    assert agent.report().prior == 0
-    assert Auto().report().prior is None
+    assert agent.report().prior is None
     assert agent.nbytes < with_prior == pickle.loads(pickle.dumps(_new(_sister()))).nbytes
 
 

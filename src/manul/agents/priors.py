@@ -22,7 +22,7 @@ from manul.utils import model_files
 PREFIX = "1."  # of the arrays of a prior in the state of a player
 RING = 2**22  # entries of named contexts in the memory of an agent
 ROWS = 2048  # the rounds that the core remembers of a prior, more than a process that is not retired needs
-_OWN = ("start", "prior_losses")
+_OWN = ("start", "prior", "prior_losses")
 _PER_ROUND = ("contexts", "actions", "losses", "predictions", "tree_targets")
 
 
