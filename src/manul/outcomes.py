@@ -29,6 +29,7 @@ Pair = tuple[float, float]
 AnyRange = Pair | Literal["auto"]
 Combination = Literal["first", "last", "sum", "mean"]
 Values = TypeVar("Values", float, Floats)
+_NUMBERS = (float, np.floating)  # others take the slow way: a timedelta64 is one of NumPy's integers
 NUMERIC = "biuf"  # the kinds of NumPy's numbers; a boolean, such as whether somebody bought, is 0 or 1
 LARGEST = sys.float_info.max  # a sum of outcomes without a range may be infinite
 _COMBINATIONS = ("first", "last", "sum", "mean")
@@ -213,7 +214,10 @@ class Outcome:
 
     def read(self, loss: Any, reward: Any) -> float:
         """The loss of the one outcome that `learn` was given, a `loss` or a `reward`."""
-        return self.to_loss(outcome_number(self.keyword, self._given("loss", loss, "reward", reward)))
+        value, other = (reward, loss) if self.better == "high" else (loss, reward)
+        if other is not None or not isinstance(value, _NUMBERS):
+            value = outcome_number(self.keyword, self._given("loss", loss, "reward", reward))
+        return self.to_loss(float(value))
 
     def read_many(self, losses: Any, rewards: Any) -> Floats:
         """The losses of the outcomes that `learn_many` was given, `losses` or `rewards`."""

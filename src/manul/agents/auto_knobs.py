@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -62,23 +62,27 @@ class AutoKnobs(Auto[A]):
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         draw: Any = NotImplemented
-        with self._explain_limits():
+        try:
             if self._host.native is not None:
-                with suppress(_core.Rejected):  # the slow path raises the error with its reason
-                    draw = self._host.native.decide(context, lows, highs, number, limits, fields)
-            if draw is NotImplemented:
-                player, features = self._host.player_and_context(self, context)
-                with self._host.explain_rejection():
-                    draw = player.decide(features, lows, highs, number, limits, fields)
+                draw = self._host.native.decide(context, lows, highs, number, limits, fields)
+        except _core.Rejected:
+            draw = NotImplemented  # the slow path raises the error with its reason
+        except _core.NothingLeft as nothing:
+            raise self._explained(nothing) from None
+        if draw is NotImplemented:
+            player, features = self._host.player_and_context(self, context)
+            with self._explain_limits(), self._host.explain_rejection():
+                draw = player.decide(features, lows, highs, number, limits, fields)
         positions, densities, floor = draw
         return self._decision(positions, densities, floor, within)
 
     def _decision(
         self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Narrowing | None
     ) -> Decision[A]:
-        by_knob = np.array(densities) / self.space.units(np.array([positions]))
-        joint, names = float(by_knob.prod()), self.space.names
-        named = dict(zip(names, by_knob.ravel().tolist(), strict=True)) if self.space.is_named else None
+        units = self.space.row_units(positions)
+        by_knob = [density / unit for density, unit in zip(densities, units, strict=True)]
+        joint = math.prod(by_knob)
+        named = dict(zip(self.space.names, by_knob, strict=True)) if self.space.is_named else None
         floor = min(floor / self._unit_volume, joint)
         return Decision(self.space.action(positions), joint, within, floor, named)
 
@@ -112,7 +116,7 @@ class AutoKnobs(Auto[A]):
 
     def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> Decisions[A]:
         scaled = densities / self.space.units(positions)
-        joint = scaled.prod(axis=1)
+        joint: Floats = np.multiply.reduce(list(scaled.T))  # in the order of the knobs, as for one decision
         return Decisions(
             self.space.unwrap(self.space.columns(positions)),
             joint,
@@ -132,12 +136,14 @@ class AutoKnobs(Auto[A]):
         if decision is self._latest and decision.floor is not None:
             warn_of_repeated_decision(decision, stacklevel=2)
         positions = self.space.positions(action)
-        scaled = float(self.space.relative(np.array([density]), positions[np.newaxis])[0])
+        scaled = density * self.space.row_volume(positions)
         late: Any = NotImplemented
         native = self._host.native
         if native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
-            with suppress(TypeError, _core.Rejected):  # the checks below raise the error with its reason
+            try:
                 late = native.learn(context, positions, scaled, value)
+            except (TypeError, _core.Rejected):
+                late = NotImplemented  # the checks below raise the error with its reason
         if late is NotImplemented:
             self._check_outcomes(np.array([density]), np.array([value]))
             player, context = self._host.player_and_context(self, context)
@@ -297,8 +303,11 @@ class AutoKnobs(Auto[A]):
         try:
             yield
         except _core.NothingLeft as nothing:
-            assert self._limits is not None
-            raise self._limits.explain(nothing) from None
+            raise self._explained(nothing) from None
+
+    def _explained(self, nothing: _core.NothingLeft) -> InputError:
+        assert self._limits is not None
+        return self._limits.explain(nothing)
 
     @property
     def parameters(self) -> dict[str, Any]:

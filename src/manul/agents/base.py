@@ -206,7 +206,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         if not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
             loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
-            action, density, within, floor = decision[:4]
+            action, density, within, floor, _, _, _ = decision
             if decision is self._latest and floor is not None:  # a decision without a floor was not drawn by an agent
                 warn_of_repeated_decision(decision, stacklevel=2)
         else:
