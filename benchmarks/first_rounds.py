@@ -180,7 +180,8 @@ def mean_of(values: Array) -> str:
 def cost(rounds: int = 1000, repeats: int = 5) -> Iterator[Check]:
     """Time of a round, decide and learn, at d = 10: of the first ones, and of late ones, in which only the critic is left.
 
-    Every repetition does the same work, so the lowest time of each round counts.
+    Every repetition does the same work, so the lowest time of each round counts. `benchmarks.compare` says whether late
+    rounds are slower than those of another version.
     """
     late = slice(3 * rounds, 4 * rounds)
     world = DRAWS["dose 10"](HELD_OUT, late.stop)
@@ -189,7 +190,6 @@ def cost(rounds: int = 1000, repeats: int = 5) -> Iterator[Check]:
     yield Check(f"µs per round, mean of the first {rounds}", float(times[:rounds].mean()), 180, note)
     worst = int(times[:rounds].argmax())
     yield Check(f"µs of the worst of the first {rounds} rounds", float(times[worst]), 2000, f"round {worst}")
-    yield Check(f"µs per round, mean of rounds {late.start} to {late.stop}", float(times[late].mean()), 100)
 
 
 def _round_times(world: World) -> Array:

@@ -17,7 +17,7 @@ from benchmarks.markets import Market, Parts
 from benchmarks.simulated_worlds import Array
 
 ARMS = 10  # of the notebook, which learns each alone
-ACTIONS, GP_ROUNDS, FIRST, GROWTH = 32, 300, 10, 1.33  # a process of 300 rounds takes about a minute
+ACTIONS, GP_ROUNDS, FIRST, GROWTH = 32, 300, 10, 1.33  # a process is too slow for more rounds
 
 
 def grid(market: Market, count: int = ACTIONS) -> Array:
@@ -85,28 +85,25 @@ def play_bayesianbandits(market: Market, seed: int) -> Array:
 
 def play_botorch(market: Market, seed: int) -> Array:
     """botorch's Gaussian process of the reward with its own priors, and the highest upper confidence bound."""
-    torch, models = _library("torch"), _library("botorch.models")
-    transforms, fitting, likelihoods = (
-        _library(name) for name in ("botorch.models.transforms.outcome", "botorch.fit", "gpytorch.mlls")
-    )
+    torch, models, fitting, likelihoods = map(_library, ("torch", "botorch.models", "botorch.fit", "gpytorch.mlls"))
     rng, actions, rounds = np.random.default_rng(seed), grid(market), min(len(market), GP_ROUNDS)
     shares = (actions - market.actions[0]) / (market.actions[1] - market.actions[0])
     contexts = np.clip(market.rows / (market.rows.std(0) + 1e-9) / 6 + 0.5, 0, 1)
     inputs, rewards, chosen = np.empty((rounds, contexts.shape[1] + 1)), np.empty((rounds, 1)), np.empty(rounds, int)
-    model, due = None, FIRST
+    fitted, due = None, FIRST
     for number in range(rounds):
-        if number >= due and np.ptp(rewards[:number]) > 0:
-            known, values = torch.tensor(inputs[:number]), torch.tensor(rewards[:number])
-            model = models.SingleTaskGP(known, values, outcome_transform=transforms.Standardize(m=1))
-            fitting.fit_gpytorch_mll(likelihoods.ExactMarginalLogLikelihood(model.likelihood, model))
-            due = int(GROWTH * number) + 2
         pairs = np.column_stack([np.tile(contexts[number], (ACTIONS, 1)), shares])
         arm = rng.integers(ACTIONS)
-        if model is not None:
+        if number >= FIRST and np.ptp(rewards[:number]) > 0:
+            values = (rewards[:number] - rewards[:number].mean()) / rewards[:number].std()
+            model = models.SingleTaskGP(torch.tensor(inputs[:number]), torch.tensor(values), outcome_transform=None)
+            if fitted is None or number >= due:
+                fitting.fit_gpytorch_mll(likelihoods.ExactMarginalLogLikelihood(model.likelihood, model))
+                fitted, due = model.state_dict(), int(GROWTH * number) + 2
+            model.load_state_dict(fitted)
             with torch.no_grad():
-                posterior = model.posterior(torch.tensor(pairs))
-                bound = posterior.mean[:, 0] + posterior.variance[:, 0].sqrt()
-            arm = int(bound.argmax())
+                posterior = model.eval().posterior(torch.tensor(pairs))
+                arm = int((posterior.mean[:, 0] + posterior.variance[:, 0].sqrt()).argmax())
         chosen[number], inputs[number] = arm, pairs[arm]
         rewards[number] = -market.loss(float(actions[arm]), number)
     return actions[chosen]
