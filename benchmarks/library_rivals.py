@@ -113,7 +113,7 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{name} is not installed. Install it: pip install 'manul[bench]'") from error
+        raise ModuleNotFoundError(f"{name} is not installed. Install it: pip install 'manul[rivals]'") from error
 
 
 RIVALS = {"Thompson notebook": play_thompson, "bayesianbandits": play_bayesianbandits, "botorch": play_botorch}
