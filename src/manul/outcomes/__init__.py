@@ -37,7 +37,11 @@ NUMERIC = "biuf"  # the kinds of NumPy's numbers; a boolean, such as whether som
 LARGEST = sys.float_info.max  # a sum of outcomes without a range may be infinite
 MOST_PARTS = 8  # of an outcome: each has models of its own
 _COMBINATIONS = ("first", "last", "sum", "mean")
-_RULES = {"yes/no": "True or False", "count": "a whole number, 0 or more", "amount": "a finite number, 0 or more"}
+KIND_RULES: dict[str, str] = {
+    "yes/no": "True or False",
+    "count": "a whole number, 0 or more",
+    "amount": "a finite number, 0 or more",
+}
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,7 @@ class Outcome:
         if math.isnan(number) and isinstance(value, float | np.floating):
             return math.nan
         if not (math.isfinite(number) and allowed):
-            raise error(f"the part {name!r} must be {_RULES[kind]}, got {value!r:.60}.", "parts")
+            raise error(f"the part {name!r} must be {KIND_RULES[kind]}, got {value!r:.60}.", "parts")
         return number
 
     @classmethod

@@ -122,6 +122,11 @@ class PartsReader:
     def context_columns(self, contexts: Any) -> Floats:
         """The numbers of many contexts, a row each."""
         batch = contexts if isinstance(contexts, NamedBatch) else named_batch(contexts)
+        if batch is not None and isinstance(batch.contexts, dict):
+            columns = batch.contexts
+            numbers = [columns.get(name) for name in self.fields]
+            if not {*columns} & {*self.outcome.parts} and all(map(_are_numbers, numbers)):
+                return np.array(numbers, dtype=np.float64).T.reshape(len(batch), len(self.fields))
         if batch is None:
             self.context_numbers(None)
             return np.empty((len(contexts), 0))
@@ -171,25 +176,12 @@ class PartsReader:
         """The `parts` of many decisions, columns by name, as rows of numbers."""
         if not isinstance(parts, Mapping) or not parts:
             raise InputError(f"parts must be columns by name, such as {self._example}, got {parts!r:.60}.", "parts")
-        columns = {name: self._column(name, values) for name, values in parts.items()}
+        columns = {name: part_column(self.outcome, name, values) for name, values in parts.items()}
         lengths = {len(column) for column in columns.values()}
         if len(lengths) > 1:
             raise InputError(f"parts must all have one value per decision, got lengths {sorted(lengths)}.", "parts")
         absent = np.full(lengths.pop(), np.nan)
         return np.column_stack([columns.get(name, absent) for name in self.outcome.parts])
-
-    def _column(self, name: str, values: Any) -> Floats:
-        column = values if isinstance(values, list | tuple) else np.asarray(values)
-        if isinstance(column, np.ndarray) and column.ndim != 1:
-            raise InputError(f"the part {name!r} must have one value per decision, got shape {column.shape}.", "parts")
-        each = column.tolist() if isinstance(column, np.ndarray) else column
-        numbers = np.empty(len(each))
-        for row, value in enumerate(each):
-            try:
-                numbers[row] = self.outcome.part_number(name, value)
-            except InputError as error:
-                raise InputError(f"{str(error).removesuffix('.')} in row {row}.", error.field) from None
-        return numbers
 
     def value(self, action: Any, context: Any, parts: Mapping[str, Any]) -> float:
         """The value of the formula, in the outcome's own sign; raises InputError if it has none."""
@@ -250,9 +242,28 @@ class PartsReader:
         return f"{{{', '.join(f'{name!r}: {examples[kind]}' for name, kind in self.outcome.parts.items())}}}"
 
 
+def part_column(outcome: Outcome, name: str, values: Any) -> Floats:
+    """The values of a part of many decisions as numbers, NaN if they are absent."""
+    column = values if isinstance(values, list | tuple) else np.asarray(values)
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise InputError(f"the part {name!r} must have one value per decision, got shape {column.shape}.", "parts")
+    each = column.tolist() if isinstance(column, np.ndarray) else column
+    numbers = np.empty(len(each))
+    for row, value in enumerate(each):
+        try:
+            numbers[row] = outcome.part_number(name, value)
+        except InputError as error:
+            raise InputError(f"{str(error).removesuffix('.')} in row {row}.", error.field) from None
+    return numbers
+
+
 def no_formula() -> InputError:
     """The error of parts that are reported for an outcome without a formula."""
     return InputError("parts need an outcome with a formula, such as outcome=manul.Sale(cost=20.0).", "parts")
+
+
+def _are_numbers(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in "iuf" and bool(np.isfinite(column).all())
 
 
 def _item(value: Any) -> Any:

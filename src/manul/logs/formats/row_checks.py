@@ -14,6 +14,7 @@ from manul.errors import InputError
 from manul.logs.formats.log_schema import (
     FLOOR,
     NUMBERS,
+    PART,
     RANGE,
     Columns,
     Metadata,
@@ -22,11 +23,13 @@ from manul.logs.formats.log_schema import (
     label,
     numbers,
     parse_within,
+    part_columns,
     single_array,
     stated_name,
     user_columns,
 )
 from manul.logs.formats.readers import REMEDY, Problems
+from manul.outcomes import KIND_RULES
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 DECLARE = "Declare the range with {}_range=(low, high), or skip invalid rows with skip_bad=True."
 CONTEXT_FLOOR = "If it is a column of the context, rename it."
+PART_RULES = {None: "a finite number", **KIND_RULES}
 # Sums of probabilities are off by rounding, and people round densities that they write down.
 _ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 
@@ -79,6 +83,10 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
         floor = numbers(table, FLOOR)
         usable = np.isnan(floor) | are_within(floor, 0.0, values["density"])
         yield FLOOR, ~usable, "the smallest density, from 0 to the density of the action, or missing", CONTEXT_FLOOR
+    for name in part_columns(table.schema):
+        kind = metadata.outcome.parts.get(name.removeprefix(PART))
+        column = numbers(table, name)
+        yield name, ~(np.isnan(column) | are_parts(column, kind)), f"{PART_RULES[kind]}, or missing", REMEDY
     if context_layout(table.schema) != "columns":
         yield "context", _infinite(table), "finite numbers without missing values", REMEDY
     if context_layout(table.schema) == "sparse":
@@ -86,6 +94,14 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
     for name in user_columns(table.schema):
         if Field.of_arrow(table.schema.field(name).type, name).kind == "number":
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
+
+
+def are_parts(column: Floats, kind: str | None) -> Flags:
+    """Flag the values that a part of a kind can have; None is one of which the log does not know the kind."""
+    if kind == "yes/no":
+        return np.isin(column, (0.0, 1.0))
+    finite = np.isfinite(column) if kind is None else are_within(column, 0.0, np.finfo(np.float64).max)
+    return finite & (column == np.floor(column)) if kind == "count" else finite
 
 
 def _knob_rules(table: pa.Table, knobs: ActionSpace) -> Iterator[tuple[str, Flags, str, str]]:
