@@ -180,7 +180,7 @@ class Log:
         parts: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
         space = check_knobs(knobs)
-        if losses is None:
+        if losses is None and parts is not None:
             losses = _computed(contexts, actions, outcome, space, parts)
         if (lows is None) != (highs is None):
             raise ParameterError(
@@ -848,11 +848,9 @@ def compute_losses(
 
 
 def _computed(contexts: Any, actions: Any, outcome: Outcome | None, space: ActionSpace | None, parts: Any) -> Floats:
-    if outcome is None or outcome.formula is None or parts is None:
-        raise ParameterError(
-            "losses must be given, or parts and an outcome with a formula, such as outcome=manul.Sale(cost=20.0).",
-            "losses",
-        )
+    if outcome is None or outcome.formula is None:
+        rule = "losses must be given, because no outcome with a formula computes them from the parts"
+        raise ParameterError(f"{rule}. Try outcome=manul.Sale(cost=20.0).", "losses")
     named = frame_tables.context_table(contexts)
     return compute_losses(outcome, space, [{}] * len(contexts) if named is None else contexts, actions, parts)
 

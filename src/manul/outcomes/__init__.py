@@ -328,7 +328,7 @@ class Outcome:
             raise InputError(f"pass {wanted}= to learn; the agent was made with {self.keywords}.", wanted)
         return value
 
-    def told(self, loss: float) -> dict[str, float]:
+    def told(self, loss: float) -> dict[str, Any]:
         """A `loss` as the argument of `learn`."""
         return {self.keyword: self.from_loss(loss)}
 

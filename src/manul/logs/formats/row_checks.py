@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 DECLARE = "Declare the range with {}_range=(low, high), or skip invalid rows with skip_bad=True."
 CONTEXT_FLOOR = "If it is a column of the context, rename it."
-PART_RULES = {None: "a finite number", **KIND_RULES}
+PART_RULES: dict[str | None, str] = {None: "a finite number", **KIND_RULES}
 # Sums of probabilities are off by rounding, and people round densities that they write down.
 _ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 
