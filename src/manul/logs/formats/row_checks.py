@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 DECLARE = "Declare the range with {}_range=(low, high), or skip invalid rows with skip_bad=True."
 CONTEXT_FLOOR = "If it is a column of the context, rename it."
-PART_RULES: dict[str | None, str] = {None: "a finite number", **KIND_RULES}
 # Sums of probabilities are off by rounding, and people round densities that they write down.
 _ROUNDING, _PEOPLE_ROUND = 1e-9, 0.05
 
@@ -85,8 +84,8 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
         yield FLOOR, ~usable, "the smallest density, from 0 to the density of the action, or missing", CONTEXT_FLOOR
     for name in part_columns(table.schema):
         kind = metadata.outcome.parts.get(name.removeprefix(PART))
-        column = numbers(table, name)
-        yield name, ~(np.isnan(column) | are_parts(column, kind)), f"{PART_RULES[kind]}, or missing", REMEDY
+        column, rule = numbers(table, name), "a finite number" if kind is None else KIND_RULES[kind]
+        yield name, ~(np.isnan(column) | are_parts(column, kind)), f"{rule}, or missing", REMEDY
     if context_layout(table.schema) != "columns":
         yield "context", _infinite(table), "finite numbers without missing values", REMEDY
     if context_layout(table.schema) == "sparse":
