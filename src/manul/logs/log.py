@@ -530,7 +530,8 @@ class Log:
                 rule = f"log has no part {missing[0]!r}, which the formula needs; it has {has}"
                 raise InputError(f"{rule}. Log what was reported as a column {columns.PART}{missing[0]}.", "log")
             known = {name: self.parts[name] for name in outcome.parts} if self.parts is not None else {}
-            contexts: Any = [{}] * len(self) if self.fields is None else self.fields
+            named = self.fields is not None or self.features is not None
+            contexts: Any = self.fields if named else self.contexts
             if self.features is not None:
                 contexts = self.features.to_dicts()
             losses = compute_losses(outcome, self.space, contexts, self.actions, known)
@@ -851,8 +852,7 @@ def _computed(contexts: Any, actions: Any, outcome: Outcome | None, space: Actio
     if outcome is None or outcome.formula is None:
         rule = "losses must be given, because no outcome with a formula computes them from the parts"
         raise ParameterError(f"{rule}. Try outcome=manul.Sale(cost=20.0).", "losses")
-    named = frame_tables.context_table(contexts)
-    return compute_losses(outcome, space, [{}] * len(contexts) if named is None else contexts, actions, parts)
+    return compute_losses(outcome, space, contexts, actions, parts)
 
 
 def _part_columns(parts: Any, outcome: Outcome | None) -> dict[str, Floats]:

@@ -178,10 +178,12 @@ class Outcome:
         return all(kind == "amount" or not math.isnan(parts.get(name, math.nan)) for name, kind in self.parts.items())
 
     def part_number(self, name: str, value: Any, error: type[ParameterError | InputError] = InputError) -> float:
-        """The `value` of a part as a number: 1 for yes, NaN if it is absent; raises the `error`."""
+        """The `value` of the part of a `name` as a number: 1 for yes, NaN if it is absent; raises the `error`."""
         self._check_part(name, "parts" if error is InputError else "default", error)
         if value is None:
             return math.nan
+        if isinstance(value, bool):
+            return float(value)
         kind, number = self.parts[name], _part_number(value)
         allowed = number in (0, 1) if kind == "yes/no" else number >= 0 and (kind == "amount" or number.is_integer())
         if math.isnan(number) and isinstance(value, float | np.floating):

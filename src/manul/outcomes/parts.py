@@ -19,10 +19,11 @@ from manul.contexts.batches import NamedBatch, named_batch, rows_with
 from manul.errors import InputError, ParameterError, remedy
 from manul.outcomes import Outcome
 from manul.utils.formulas import Instruction, parse
-from manul.utils.validation import Floats
+from manul.utils.validation import Flags, Floats, are_within
 
 ACTION = "action"  # the name of a single knob in formulas
 _NEEDS = "The formula needs"
+_NOTHING = np.empty(0)
 
 
 class Told(NamedTuple):
@@ -117,11 +118,13 @@ class PartsReader:
         """The numbers of a context that the formula needs, in the order of `fields`."""
         fields = conversion.to_dict(context) if conversion.is_named(context) else None
         self._check_names(fields)
-        return field_values(self.fields, fields, _NEEDS, self._own) if self.fields else np.empty(0)
+        return field_values(self.fields, fields, _NEEDS, self._own) if self.fields else _NOTHING
 
     def context_columns(self, contexts: Any) -> Floats:
         """The numbers of many contexts, a row each."""
-        batch = contexts if isinstance(contexts, NamedBatch) else named_batch(contexts)
+        batch = contexts if isinstance(contexts, NamedBatch) else None
+        if batch is None and not isinstance(contexts, np.ndarray):
+            batch = named_batch(contexts)
         if batch is not None and isinstance(batch.contexts, dict):
             columns = batch.contexts
             numbers = [columns.get(name) for name in self.fields]
@@ -148,7 +151,7 @@ class PartsReader:
         numbers = self.numbers(parts)
         if loss is not None or reward is not None:
             return Told(self.outcome.read(loss, reward), numbers, judged=True)
-        return Told(self.outcome.to_loss(self.value(action, context, parts)), numbers)
+        return Told(self.outcome.to_loss(self._value(action, context, numbers)), numbers)
 
     def read_many(self, contexts: Any, actions: Any, losses: Any, rewards: Any, parts: Any) -> ToldMany:
         """The same for many decisions; `actions` are columns as in `Decisions`. A loss or reward that is NaN was not reported."""
@@ -185,11 +188,14 @@ class PartsReader:
 
     def value(self, action: Any, context: Any, parts: Mapping[str, Any]) -> float:
         """The value of the formula, in the outcome's own sign; raises InputError if it has none."""
-        numbers = dict(zip(self.outcome.parts, self.numbers(parts), strict=True))
-        self._check_present(numbers)
-        fields = dict(zip(self.fields, self.context_numbers(context).tolist(), strict=True))
+        return self._value(action, context, self.numbers(parts))
+
+    def _value(self, action: Any, context: Any, numbers: list[float]) -> float:
+        known: dict[str, Any] = dict(zip(self.outcome.parts, numbers, strict=True))
+        self._check_present(known)
+        known.update(zip(self.fields, self.context_numbers(context).tolist(), strict=True))
         knobs = self._space.wrap(action)
-        known = {**fields, **numbers, **{name: knobs[own] for name, own in self._knobs.items()}}
+        known.update((name, knobs[own]) for name, own in self._knobs.items())
         value = self.formula.value(known)
         if math.isnan(value):
             raise self._no_value(known)
@@ -245,6 +251,10 @@ class PartsReader:
 def part_column(outcome: Outcome, name: str, values: Any) -> Floats:
     """The values of a part of many decisions as numbers, NaN if they are absent."""
     column = values if isinstance(values, list | tuple) else np.asarray(values)
+    if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuf" and name in outcome.parts:
+        numbers = column.astype(np.float64)
+        if (np.isnan(numbers) | are_parts(numbers, outcome.parts[name])).all():
+            return numbers
     if isinstance(column, np.ndarray) and column.ndim != 1:
         raise InputError(f"the part {name!r} must have one value per decision, got shape {column.shape}.", "parts")
     each = column.tolist() if isinstance(column, np.ndarray) else column
@@ -255,6 +265,14 @@ def part_column(outcome: Outcome, name: str, values: Any) -> Floats:
         except InputError as error:
             raise InputError(f"{str(error).removesuffix('.')} in row {row}.", error.field) from None
     return numbers
+
+
+def are_parts(column: Floats, kind: str | None) -> Flags:
+    """Flag the values that a part of a kind can have; None is one of which the kind is not known."""
+    if kind == "yes/no":
+        return (column == 0.0) | (column == 1.0)
+    finite = np.isfinite(column) if kind is None else are_within(column, 0.0, np.finfo(np.float64).max)
+    return finite & (column == np.floor(column)) if kind == "count" else finite
 
 
 def no_formula() -> InputError:

@@ -30,6 +30,7 @@ from manul.logs.formats.log_schema import (
 )
 from manul.logs.formats.readers import REMEDY, Problems
 from manul.outcomes import KIND_RULES
+from manul.outcomes.parts import are_parts
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
@@ -93,14 +94,6 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
     for name in user_columns(table.schema):
         if Field.of_arrow(table.schema.field(name).type, name).kind == "number":
             yield name, np.isinf(numbers(table, name)), "finite or missing", REMEDY
-
-
-def are_parts(column: Floats, kind: str | None) -> Flags:
-    """Flag the values that a part of a kind can have; None is one of which the log does not know the kind."""
-    if kind == "yes/no":
-        return np.isin(column, (0.0, 1.0))
-    finite = np.isfinite(column) if kind is None else are_within(column, 0.0, np.finfo(np.float64).max)
-    return finite & (column == np.floor(column)) if kind == "count" else finite
 
 
 def _knob_rules(table: pa.Table, knobs: ActionSpace) -> Iterator[tuple[str, Flags, str, str]]:
