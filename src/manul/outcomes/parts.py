@@ -269,10 +269,12 @@ def part_column(outcome: Outcome, name: str, values: Any) -> Floats:
 
 def are_parts(column: Floats, kind: str | None) -> Flags:
     """Flag the values that a part of a kind can have; None is one of which the kind is not known."""
+    flags: Flags = np.isfinite(column) if kind is None else are_within(column, 0.0, np.finfo(np.float64).max)
     if kind == "yes/no":
-        return (column == 0.0) | (column == 1.0)
-    finite = np.isfinite(column) if kind is None else are_within(column, 0.0, np.finfo(np.float64).max)
-    return finite & (column == np.floor(column)) if kind == "count" else finite
+        flags = (column == 0.0) | (column == 1.0)
+    elif kind == "count":
+        flags &= column == np.floor(column)
+    return flags
 
 
 def no_formula() -> InputError:
