@@ -219,7 +219,7 @@ class Decision(Struct, kw_only=True):
             density=stored.density,
             model=stored.model,
             densities=UNSET if stored.densities is None else stored.densities,
-            arm=UNSET if stored.ticket is None else stored.arm,
+            arm=UNSET if stored.ticket is None else stored.ticket.arm,
         )
 
 

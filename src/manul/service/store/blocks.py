@@ -38,6 +38,11 @@ class RolloutTicket(NamedTuple):
     level: int
     period: int
 
+    @property
+    def arm(self) -> Literal["learner", "baseline"]:
+        """Who made the decision."""
+        return "learner" if self.learner else "baseline"
+
 
 class DecisionRow(NamedTuple):
     """One decision as it is stored; `density` is None if the caller chose the action and did not report a density.
@@ -69,11 +74,6 @@ class DecisionRow(NamedTuple):
         if self.id is not None:
             return self.id
         return f"{OWN}{self.number}" if self.epoch is None else f"{OWN}{self.number}.{self.epoch}"
-
-    @property
-    def arm(self) -> Literal["learner", "baseline"] | None:
-        """Who made the decision, if a rollout was running."""
-        return None if self.ticket is None else "learner" if self.ticket.learner else "baseline"
 
 
 def decision_rows(rows: Iterable[tuple[Any, ...]]) -> list[DecisionRow]:
