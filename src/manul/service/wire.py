@@ -168,7 +168,7 @@ else:
     )
 
 
-class NewDecision(Request, kw_only=True):
+class NewDecision(Request, kw_only=True, gc=False):
     """A request for a decision; `within` restricts the range of actions for this decision. `action` is what the caller would
     choose: a rollout with the baseline "caller" needs it, one with another baseline refuses it, and without a rollout it is
     ignored."""
@@ -246,7 +246,7 @@ class Decision(Struct, kw_only=True):
             density=stored.density,
             model=stored.model,
             densities=UNSET if stored.densities is None else stored.densities,
-            arm=UNSET if stored.arm is None else stored.arm,
+            arm=UNSET if stored.ticket is None else stored.ticket.arm,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -107,6 +108,22 @@ def _range_text(span: Any) -> str:
         described = span.describe()
         return str(tuple(described) if span.is_number else dict(described))
     return span if isinstance(span, str) else str(tuple(map(float, span)))
+
+
+def matrix_of(contexts: Sequence[Any]) -> Floats | None:
+    """Contexts as a matrix; None if any is a mapping or has something else than numbers, or if their widths differ."""
+    if {*map(type, contexts)} != {list}:
+        return None
+    widths = {*map(len, contexts)}
+    if len(widths) > 1:
+        return None
+    (width,) = widths
+    try:
+        # In two thirds of the time of np.array.
+        numbers = np.fromiter(chain.from_iterable(contexts), np.float64, len(contexts) * width)
+    except (TypeError, ValueError):
+        return None
+    return numbers.reshape(len(contexts), width)
 
 
 def draw_many(

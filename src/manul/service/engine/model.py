@@ -242,19 +242,19 @@ class Model:
 
     def learn(self, facts: Sequence[Fact], read_model: Callable[[int], bytes]) -> None:
         """Learn the next events, in order; `read_model` reads what is stored under an import or an act of the owner."""
-        batch: list[Fact] = []
-        for fact in facts:
-            if fact[0].kind in ("import", "rollout"):
-                self._learn_batch(batch)
-                batch = []
-                apply = self._import if fact[0].kind == "import" else self._apply_act
-                with self._skip_on_error(fact[0]):
-                    apply(fact[0], read_model(fact[0].number))
-            batch.append(fact)
-            if len(batch) == LEARN_BATCH:
-                self._learn_batch(batch)
-                batch = []
-        self._learn_batch(batch)
+        start = 0
+        for place, (event, _) in enumerate(facts):
+            if event.kind in ("import", "rollout"):
+                self._learn_batches(facts[start:place])
+                apply = self._import if event.kind == "import" else self._apply_act
+                with self._skip_on_error(event):
+                    apply(event, read_model(event.number))
+                start = place
+        self._learn_batches(facts[start:])
+
+    def _learn_batches(self, facts: Sequence[Fact]) -> None:
+        for start in range(0, len(facts), LEARN_BATCH):
+            self._learn_batch(facts[start : start + LEARN_BATCH])
 
     def _import(self, event: Event, body: bytes) -> None:
         agent = loop_agent.from_bytes(body)
@@ -322,10 +322,10 @@ class Model:
 
     def learn_many(self, facts: Sequence[Fact]) -> bool:
         """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""
-        stored = [each for _, each in facts if each is not None and isinstance(each.context, list)]
-        if len(stored) < len(facts) or len({len(each.context) for each in stored}) > 1:
+        stored = [each for _, each in facts if each is not None]
+        rows = loop_agent.matrix_of([each.context for each in stored])
+        if rows is None or len(stored) < len(facts):
             return False
-        rows = np.array([each.context for each in stored], np.float64)
         losses = np.array([event.loss for event, _ in facts])
         parts: dict[str, Any] = {}
         if self._reader is not None:

@@ -11,7 +11,7 @@ from manul.service import wire
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Loop
-from manul.service.engine.requests import Request
+from manul.service.engine.requests import Observe, Request
 from manul.service.errors import Conflict, Invalid, Problem, Unknown
 from manul.service.store import OUTCOMES, Collision, Event, Fact, Kind, Lookup, Transaction
 from manul.service.store.blocks import OWN, Block, DecisionRow, pack
@@ -75,8 +75,8 @@ class WriteGroup(WriteEvents):
     def begin(self) -> Lookup | None:
         if not self._reported:
             return None
-        made = {row.number for row in self._rows}
-        numbers = [each for each in self._reported.values() if each is not None and each not in made]
+        observed = {row.number for each in self._requests if each.losses for row in each.rows}
+        numbers = [each for each in self._reported.values() if each is not None and each not in observed]
         return Lookup(self._loop.number, [each for each in self._reported if not each.startswith(OWN)], numbers)
 
     def apply(self, transaction: Transaction) -> None:
@@ -132,8 +132,10 @@ class WriteGroup(WriteEvents):
         reporting = [each for each in self._requests if each.losses and not isinstance(each.answer, Problem)]
         if not reporting:
             return []
-        made = [row for each in self._requests if not isinstance(each.answer, Problem) for row in each.answer]
-        decisions, new = {row.public_id: row for row in made}, {row.number for row in fresh}
+        # Nobody knows the id of a decision yet that is in the block of this group.
+        made = self._requests if self._block is None else [each for each in self._requests if isinstance(each, Observe)]
+        rows = [row for each in made if not isinstance(each.answer, Problem) for row in each.answer]
+        decisions, new = {row.public_id: row for row in rows}, {row.number for row in fresh} if rows else ()
         self._read_decisions(transaction, decisions)
         numbers = [row.number for row in decisions.values() if row.number not in new]
         before = transaction.events_of(self._loop.number, numbers)
@@ -145,10 +147,10 @@ class WriteGroup(WriteEvents):
                     decision, where = decisions.get(loss.id), "" if each.alone else f"losses[{place}]."
                     if decision is None:
                         raise self._unknown(loss.id, f"{where}id")
-                    known = before.setdefault(decision.number, [])
+                    known = before.get(decision.number, ())
                     status, event = self._outcome(loss, decision, known, where)
                     if event is not None:
-                        known.append(event)
+                        before[decision.number] = [*known, event]
                         facts.append((event, decision))
                     said.append(wire.Loss(id=loss.id, status=status))
                 each.answer = each.answer or said

@@ -214,6 +214,9 @@ class Routes:
     async def log(self, request: Request) -> Response:
         """The log as Parquet, sent from a temporary file."""
         loop = await self._loop(request)
+        for name in request.query_params:
+            rule = "the log is a Parquet file and has no parameters"
+            raise Invalid(f"{rule}, got {name!r}. `manul convert log.parquet log.csv` converts it.", name)
         folder = tempfile.TemporaryDirectory()
         path = Path(folder.name, f"{loop.name}.parquet")
         try:

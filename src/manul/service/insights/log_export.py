@@ -171,7 +171,7 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: boo
     for name in loop.settings.outcome.parts:
         columns[PART + name] = np.array([(parts or {}).get(name, np.nan) for *_, parts in rows])
     if arms:
-        columns[ARM] = [each.arm for each in decisions]
+        columns[ARM] = [None if each.ticket is None else each.ticket.arm for each in decisions]
     if not loop.space.is_number:
         return columns | _knob_columns(loop.space, decisions, by_knob=by_knob)
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from manul.service.store import Event, Lookup, LoopGone, Snapshot
+from manul.service.store import Event, Lookup, LoopGone, Snapshot, numbered
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
 from manul.service.store.reading import (
     EVENT,
@@ -190,14 +190,14 @@ class PostgresTransaction:
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         first = self._lock(loop) + 1
-        numbered = [Event(first + place, *event[1:]) for place, event in enumerate(events)]
-        self._heads[loop] += len(numbered)
-        self._added.setdefault(loop, []).extend(numbered)
+        stored = numbered(events, first)
+        self._heads[loop] += len(stored)
+        self._added.setdefault(loop, []).extend(stored)
         known = self._known_events.get(loop, {})
-        for event in numbered:
+        for event in stored:
             if event.decision in known:
                 known[event.decision].append(event)
-        return numbered
+        return stored
 
     def _write_events(self) -> None:
         written, self._added = self._added, {}

@@ -92,9 +92,11 @@ class Recent:
         with self._lock:
             cached = None
             for event in events:
-                cached = self._find(loop, event.decision, cached)
+                number = event.decision
+                if cached is None or not cached.first <= number <= cached.last:
+                    cached = self._find(loop, number)
                 if cached is not None and cached.events is not None:
-                    cached.events.setdefault(event.decision, []).append(event)
+                    cached.events.setdefault(number, []).append(event)
 
     def events_of(self, loop: int, numbers: Iterable[int]) -> tuple[dict[int, list[Event]], list[int]]:
         """The events of decisions, and the numbers of those whose events are not known here."""
@@ -102,17 +104,16 @@ class Recent:
         with self._lock:
             cached = None
             for number in numbers:
-                cached = self._find(loop, number, cached)
+                if cached is None or not cached.first <= number <= cached.last:
+                    cached = self._find(loop, number)
                 if cached is None or cached.events is None:
                     unknown.append(number)
                 elif number in cached.events:
                     events[number] = list(cached.events[number])
         return events, unknown
 
-    def _find(self, loop: int, number: int, near: _Cached | None = None) -> _Cached | None:
-        """The block with a number; mostly it is the one that was found before."""
-        if near is not None and near.first <= number <= near.last:
-            return near
+    def _find(self, loop: int, number: int) -> _Cached | None:
+        """The block with a number."""
         firsts = self._firsts.get(loop, [])
         place = bisect_right(firsts, number) - 1
         cached = self._blocks[loop, firsts[place]] if place >= 0 else None
