@@ -75,8 +75,8 @@ class Critic {
       losses[i] = networks_weight_ * losses[i] + forest_weight_ * forest_.predict(actions[i]);
   }
 
-  void resume(ReplayBuffer& replay) {
-    if (has_forest_) forest_.resume(replay);
+  void resume(ReplayBuffer& replay, bool learns) {
+    if (has_forest_) forest_.resume(replay, learns);
   }
 
   bool is_valid(const ReplayBuffer& replay) const {

@@ -58,9 +58,10 @@ class Forest {
 
   float predict(float action) const { return curve_.predict(action); }
 
-  // Computes what files do not contain: curve, bins, leaves, predictions and the half-grown tree.
-  void resume(ReplayBuffer& replay) {
+  // Computes what files do not contain: curve and, if it `learns`, bins, leaves, predictions and the half-grown tree.
+  void resume(ReplayBuffer& replay, bool learns) {
     for (std::size_t tree = 0; tree < trees(); ++tree) curve_.set_tree(tree, &nodes_[tree * most_nodes]);
+    if (!learns) return;
     for (std::size_t age = 0; age < static_cast<std::size_t>(replay.remembered()); ++age) {
       bins_.write(replay, replay.slot(age));
       find_leaves(replay, replay.slot(age));

@@ -9,19 +9,28 @@
 
 namespace manul::MANUL_SIMD {
 
+// Losses are bounded, and standardised: (loss - centre) gain.
+struct LossUnits {
+  double centre, gain, low, high;
+};
+
 class ReplayBuffer {
  public:
   // Contexts are rows of `width` numbers or, if `features` is not 0, have up to this number of named features. With
   // `unknown_losses`, losses are any finite numbers, otherwise numbers from 0 to 1. Actions have `action_columns`.
-  ReplayBuffer(std::size_t width, std::size_t features, std::size_t action_columns, bool unknown_losses)
+  ReplayBuffer(std::size_t width, std::size_t features, std::size_t action_columns, bool unknown_losses,
+               std::size_t most_rows)
       : width_(width), action_columns_(action_columns), stride_((width + 1 + 15) / 16 * 16),
-        capacity_(rows_for(stride_)), named_(features > 0), unknown_(unknown_losses),
+        capacity_(rows_for(stride_, most_rows)), named_(features > 0), unknown_(unknown_losses),
         contexts_(named_ ? 0 : capacity_ * stride_), actions_(capacity_ * action_columns),
         losses_(unknown_ ? 0 : capacity_), predictions_(capacity_), raw_losses_(unknown_ ? capacity_ : 0),
         loss_weights_(unknown_ ? early : 0), mean_(stride_), variance_(stride_), shift_(stride_), scale_(stride_),
         raw_(stride_), row_(stride_), rows_(batch * stride_), sparse_(features, capacity_) {
     for (std::size_t i = 0; i < batch; ++i) rows_[i * stride_ + width_] = 1.0f;
   }
+
+  static constexpr std::size_t early = 512;  // rounds in which the unit of losses is computed anew with their bounds; the
+                                             // drift detector is silent for nearly as long
 
   std::size_t stride() const { return stride_; }
 
@@ -37,6 +46,12 @@ class ReplayBuffer {
   // How many named features are known.
   std::size_t features() const { return sparse_.features(); }
 
+  // Knows the named features of another one; calls `each(context)` with each of them.
+  template <class Each>
+  void adopt_features(const ReplayBuffer& other, Each&& each) {
+    sparse_.adopt_features(other.sparse_, each);
+  }
+
   // The raw numbers of a context, for learners of rows: the context itself or, if it is named, its first 128 features,
   // which are 0 if absent; features keep their columns. The row is valid until the next call.
   std::size_t column_count() const { return named_ ? SparseContexts::most_columns : width_; }
@@ -51,14 +66,16 @@ class ReplayBuffer {
   double standard(double loss) const { return (bounds_.bound(loss) - units_.centre) * units_.gain; }
   double original(double standard) const { return standard / units_.gain + units_.centre; }
 
+  LossUnits loss_units() const { return {units_.centre, units_.gain, bounds_.least(), bounds_.most()}; }
+
   double clipped() const { return bounds_.count(); }
 
   // The slot of the round that is `age` rounds older than the newest.
   std::size_t slot(std::size_t age) const { return newest_slot(-static_cast<double>(age)); }
   const float* action(std::size_t slot) const { return actions_.data() + slot * action_columns_; }
-  double standard_loss(std::size_t slot) const {
-    return standard(unknown_ ? raw_losses_.data()[slot] : losses_.data()[slot]);
-  }
+  double loss(std::size_t slot) const { return unknown_ ? raw_losses_.data()[slot] : losses_.data()[slot]; }
+  double bounded_loss(std::size_t slot) const { return bounds_.bound(loss(slot)); }
+  double standard_loss(std::size_t slot) const { return standard(loss(slot)); }
 
   // The first round that is still remembered, counted from 0.
   double oldest() const {
@@ -155,12 +172,11 @@ class ReplayBuffer {
   static constexpr double usual_spread = 0.2;    // standard deviation of scaled losses; the learning rates assume it
   static constexpr double least_spread = 1e-12;  // a smaller variance is rounding error: all losses were equal
   static constexpr double least_share = 1e-13;   // the same for losses of any size, relative to their mean
-  static constexpr std::size_t early = 512;      // rounds; the drift detector is silent for nearly as long
 
-  // 32,768 rounds, or fewer so that they take at most 64 MiB.
-  static std::size_t rows_for(std::size_t stride) {
+  // As many rounds as asked for, or fewer so that they take at most 64 MiB.
+  static std::size_t rows_for(std::size_t stride, std::size_t most) {
     const std::size_t fit = (std::size_t{1} << 24) / stride;
-    return fit > 32768 ? 32768 : fit < 1024 ? 1024 : fit;
+    return fit > most ? most : fit < 1024 ? 1024 : fit;
   }
 
   // The slot `rounds` after the newest round.

@@ -99,6 +99,17 @@ class SparseContexts {
   // How many features have been learned from.
   std::size_t features() const { return known_; }
 
+  // Knows the features of another one, in their order; calls `each(context)` with each of them.
+  template <class Each>
+  void adopt_features(const SparseContexts& other, Each&& each) {
+    for (std::uint32_t feature = 0; feature < other.known_; ++feature) {
+      const float value = 1.0f;
+      const std::size_t numbers = other.features_.data()[feature].variance > 0.0 ? 1 : 0;
+      each(ContextView{ContextKind::hashed, &value, 1, &feature, numbers});
+    }
+    known_ = other.known_;
+  }
+
   bool is_valid(double rounds) const {
     bool all = is_count(state_.written) && is_count(state_.oldest) && state_.oldest <= rounds &&
                remembered(rounds) <= static_cast<double>(spans_.size()) &&
@@ -176,6 +187,7 @@ class SparseContexts {
   // rounds, up to the limit.
   Entry standardise(Entry raw, bool number, double rounds) const {
     const Feature& feature = features_.data()[raw.feature];
+    if (feature.count == 0.0) return {raw.feature, 0.0f};  // of a prior, and not learned from yet
     const double z =
         number ? (raw.value - feature.mean) * feature.scale : raw.value * __builtin_sqrt(rounds / feature.count);
     return {raw.feature, static_cast<float>(clip(z, -farthest, farthest))};

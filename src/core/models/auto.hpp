@@ -6,8 +6,9 @@
 // learning restarts with the current weights.
 #pragma once
 
-#include "critic/loss_learner.hpp"
+#include "critic/prior.hpp"
 #include "models/settings.hpp"
+#include "models/start.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -15,15 +16,23 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
  public:
   explicit AutoModel(const AutoSettings& settings)
       : LossLearnerModel(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed),
-        actions_(settings.actions), bandwidth_(settings.bandwidth) {}
+        actions_(settings.actions), bandwidth_(settings.bandwidth), start_(unit(settings.start)) {
+    if (start_ >= 0.0) learner_.take_start();
+    if (!settings.prior) return;
+    prior_ = new Prior(settings.width, settings.features, settings.unknown_losses);
+    learner_.take_prior();
+  }
 
-  Window window(const ContextView& context, Range within) override {
+  ~AutoModel() override { delete prior_; }
+
+  Window window(const ContextView& context, Range all) override {
+    const Range within = startable(all);
     const double half = 0.5 * (within.high - within.low);
-    if (!learner_.is_warm()) return {0.5 * (within.low + within.high), half};
-    if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_);
+    if (!learner_.predicts()) return {0.5 * (within.low + within.high), half};
+    if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_, true);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));
-    learner_.look(context);
+    look(context, true);
     const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
     double centre = minimum(around(rough, reach, range), fine, h);
     const double narrow = smaller(h, larger(LossLearner::narrowest, h / steepness(centre, h, range)));
@@ -33,39 +42,91 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   }
 
   Window best_window(const ContextView& context, Range within, double bandwidth) override {
+    return best_window(context, within, bandwidth, false);
+  }
+
+  void learn(const ContextView& context, const Outcome& outcome) override {
+    const double action = unit(outcome.action);
+    double expected = 0.0;
+    if (prior_ != nullptr) {
+      prior_->look(context);
+      expected = prior_->predict(action);
+    }
+    learner_.learn(context, &action, outcome.density * length(), outcome.loss, expected);
+    if (prior_ != nullptr && !learner_.has_prior()) {
+      delete prior_;
+      prior_ = nullptr;
+    }
+  }
+
+  CriticReport report() const override {
+    CriticReport all = learner_.report();
+    all.bandwidth = learner_.predicts() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
+    return all;
+  }
+
+  void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) override {
+    look(context, false);
+    float units[16] = {}, predicted[16];
+    for (std::size_t first = 0; first < count; first += 16) {
+      const std::size_t size = count - first < 16 ? count - first : 16;
+      for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(unit(actions[first + i]));
+      learner_.score(units, 16, predicted);
+      for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
+    }
+  }
+
+  void start() override {
+    learner_.start();
+    if (prior_ != nullptr) prior_->start();
+  }
+
+  void resume() override {
+    if (prior_ != nullptr) prior_->resume();
+    if (prior_ != nullptr && learner_.replay().rounds() == 0.0) learner_.adopt_features(prior_->learner());
+    learner_.resume();
+  }
+
+  bool is_valid() const override { return learner_.is_valid() && (prior_ == nullptr || prior_->is_valid()); }
+  std::size_t arrays() const override { return learner_.arrays() + (prior_ == nullptr ? 0 : prior_->arrays()); }
+
+  Array array(std::size_t index) override {
+    return index < learner_.arrays() ? learner_.array(index) : prior_->array(index - learner_.arrays());
+  }
+
+  void fit(std::size_t index, std::size_t size) override {
+    if (index < learner_.arrays()) return learner_.fit(index, size);
+    prior_->fit(index - learner_.arrays(), size);
+  }
+
+ private:
+  // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
+  static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
+
+  // Sets the context of predictions.
+  void look(const ContextView& context, bool optimistic) {
+    if (prior_ == nullptr) return learner_.look(context, optimistic);
+    prior_->look(context);
+    learner_.look(context, optimistic, prior_->curve());
+  }
+
+  Window best_window(const ContextView& context, Range within, double bandwidth, bool optimistic) {
     const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
-    learner_.look(context);
+    look(context, optimistic);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
     const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
   }
 
-  void learn(const ContextView& context, const Outcome& outcome) override {
-    const double action = unit(outcome.action);
-    learner_.learn(context, &action, outcome.density * length(), outcome.loss);
+  // What windows may use of a range in the rounds after a start.
+  Range startable(Range within) const {
+    if (!(start_ >= 0.0)) return within;
+    const Range part = near_start({unit(within.low), unit(within.high)}, start_,
+                                  larger(learner_.reach(), bandwidth_ / length()));
+    return {clip(actions_.low + part.low * length(), within.low, within.high),
+            clip(actions_.low + part.high * length(), within.low, within.high)};
   }
-
-  CriticReport report() const override {
-    CriticReport all = learner_.report();
-    all.bandwidth = learner_.is_warm() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
-    return all;
-  }
-
-  void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) override {
-    learner_.look(context);
-    float units[16] = {}, predicted[16];
-    for (std::size_t first = 0; first < count; first += 16) {
-      const std::size_t size = count - first < 16 ? count - first : 16;
-      for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(unit(actions[first + i]));
-      learner_.critic().score(units, 16, predicted);
-      for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
-    }
-  }
-
- private:
-  // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
-  static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
 
   double length() const { return actions_.high - actions_.low; }
   double unit(double action) const { return (action - actions_.low) / length(); }
@@ -83,7 +144,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
       const double place = (static_cast<double>(i) + 0.5) / (0.5 * sides) - 1.0;
       actions[i] = static_cast<float>(clip(centre + h * place, range.low, range.high));
     }
-    learner_.critic().score(actions, sides, losses);
+    learner_.score(actions, sides, losses);
     double rise = 0.0;
     for (std::size_t i = 0; i < sides; ++i) rise += i < sides / 4 || i >= 3 * sides / 4 ? losses[i] : -losses[i];
     return larger(rise / (0.25 * sides * h), 1.0);
@@ -96,7 +157,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     const double step = (range.high - range.low) / static_cast<double>(points);
     for (std::size_t i = 0; i < points; ++i)
       actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
-    learner_.critic().score(actions, points, losses);
+    learner_.score(actions, points, losses);
     for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
     const double reach = h / step + 0.5;  // NaN if the range is too narrow for its parts to differ
     const std::size_t radius = reach < static_cast<double>(points) ? static_cast<std::size_t>(reach) : points;
@@ -113,6 +174,8 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
 
   Range actions_;
   double bandwidth_;  // 0 if the model chooses it
+  double start_;      // a position, or not a number
+  Prior* prior_ = nullptr;
 };
 
 }  // namespace manul::MANUL_SIMD

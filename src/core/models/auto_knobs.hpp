@@ -9,6 +9,7 @@
 #include "critic/loss_learner.hpp"
 #include "critic/surface.hpp"
 #include "models/settings.hpp"
+#include "models/start.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -23,48 +24,28 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       first_column_[k] = columns_;
       columns_ += knobs_[k].columns();
       moving_ += knobs_[k].kind != KnobKind::choice;
+      starts_[k] = settings.starts == nullptr ? none : settings.starts[k];
+      if (starts_[k] >= 0.0) learner_.take_start();
     }
     place_steps();
   }
 
   void windows(const ContextView& context, const KnobRange* ranges, const Limited& limited,
                KnobWindow* windows) override {
+    KnobRange near[most_knobs];
     if (!learner_.is_warm()) return start_windows(ranges, windows);
-    learner_.look(context);
-    const SearchBox box = search_box(ranges);
-    const double h = learner_.bandwidth(__builtin_sqrt(__builtin_sqrt(static_cast<double>(moving_))));
-    float widths[most_action_columns], centre[most_action_columns];
-    set_widths(ranges, h, widths);
-    surface_.look(learner_.critic().ensemble(), box, static_cast<float>(h));
-    surface_.smooth(widths);
-    if (!find_minimum(ranges, box, limited, centre)) return start_windows(ranges, windows);
-    if (narrow(box, widths, centre)) refine(ranges, box, limited, h, widths, centre);
-    for (std::size_t k = 0; k < count_; ++k) windows[k] = window(k, ranges[k], centre, widths);
+    learner_.look(context, surface_.early());
+    if (is_near_start(ranges, near) && find_windows(near, limited, windows)) return;
+    if (!find_windows(ranges, limited, windows)) start_windows(ranges, windows);
   }
 
   bool minimum(const ContextView& context, const KnobRange* ranges, const Limited& limited,
                double* positions) override {
+    KnobRange near[most_knobs];
     if (!learner_.is_warm()) return false;
-    learner_.look(context);
-    const SearchBox box = search_box(ranges);
-    float centre[most_action_columns], group[most_action_columns * points] = {};
-    surface_.look(learner_.critic().ensemble(), box, 0.0f);
-    surface_.smooth(nullptr);
-    float lowest = __builtin_inff();
-    for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
-      float losses[points];
-      if (!find_minimum(ranges, box, limited, centre, attempt * groups * points)) continue;
-      refine(ranges, box, limited, learner_.bandwidth(), nullptr, centre);
-      for (std::size_t c = 0; c < columns_; ++c)
-        for (std::size_t i = 1; i < points; ++i) group[c * points + i] = centre[c];
-      surface_.evaluate(group, losses, nullptr);
-      if (!(losses[1] < lowest)) continue;
-      lowest = losses[1];
-      for (std::size_t c = 0; c < columns_; ++c) group[c * points] = centre[c];
-    }
-    if (!(lowest < __builtin_inff())) return false;
-    for (std::size_t k = 0; k < count_; ++k) positions[k] = position(k, group, 0);
-    return true;
+    learner_.look(context, surface_.early());
+    return (is_near_start(ranges, near) && find_positions(near, limited, positions)) ||
+           find_positions(ranges, limited, positions);
   }
 
   void learn(const ContextView& context, const double* positions, double density, double loss) override {
@@ -74,7 +55,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   }
 
   void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) override {
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     SearchBox box;
     for (std::size_t c = 0; c < columns_; ++c) box.low[c] = 0.0f, box.high[c] = 1.0f, box.fixed[c] = false;
     surface_.look(learner_.critic().ensemble(), box, 0.0f);
@@ -129,16 +110,80 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     first_step_ = static_cast<float>(smaller(0.25, 0.5 * distance));
   }
 
+  // The windows inside the ranges in the context of `look`; returns false if limits leave nothing.
+  bool find_windows(const KnobRange* ranges, const Limited& limited, KnobWindow* windows) {
+    const SearchBox box = search_box(ranges);
+    const double h = learner_.bandwidth(__builtin_sqrt(__builtin_sqrt(static_cast<double>(moving_))));
+    float widths[most_action_columns], centre[most_action_columns];
+    set_widths(ranges, h, widths);
+    surface_.look(learner_.critic().ensemble(), box, static_cast<float>(h));
+    surface_.smooth(widths);
+    if (!find_minimum(ranges, box, limited, centre)) return false;
+    if (narrow(box, widths, centre)) refine(ranges, box, limited, h, widths, centre);
+    for (std::size_t k = 0; k < count_; ++k) windows[k] = window(k, ranges[k], centre, widths);
+    return true;
+  }
+
+  bool find_positions(const KnobRange* ranges, const Limited& limited, double* positions) {
+    const SearchBox box = search_box(ranges);
+    float centre[most_action_columns], group[most_action_columns * points] = {};
+    surface_.look(learner_.critic().ensemble(), box, 0.0f);
+    surface_.smooth(nullptr);
+    float lowest = __builtin_inff();
+    for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
+      float losses[points];
+      if (!find_minimum(ranges, box, limited, centre, attempt * groups * points)) continue;
+      refine(ranges, box, limited, learner_.bandwidth(), nullptr, centre);
+      for (std::size_t c = 0; c < columns_; ++c)
+        for (std::size_t i = 1; i < points; ++i) group[c * points + i] = centre[c];
+      surface_.evaluate(group, losses, nullptr);
+      if (!(losses[1] < lowest)) continue;
+      lowest = losses[1];
+      for (std::size_t c = 0; c < columns_; ++c) group[c * points] = centre[c];
+    }
+    if (!(lowest < __builtin_inff())) return false;
+    for (std::size_t k = 0; k < count_; ++k) positions[k] = position(k, group, 0);
+    return true;
+  }
+
   static std::uint32_t first_allowed(const KnobRange& range) {
     return static_cast<std::uint32_t>(__builtin_ctz(range.allowed));
   }
 
   void start_windows(const KnobRange* ranges, KnobWindow* windows) const {
     for (std::size_t k = 0; k < count_; ++k) {
-      const double middle = 0.5 * (ranges[k].low + ranges[k].high), half = 0.5 * (ranges[k].high - ranges[k].low);
-      windows[k] = knobs_[k].kind == KnobKind::choice ? KnobWindow{0.0, 0.0, first_allowed(ranges[k]), true}
-                                                      : KnobWindow{middle, half, 0, true};
+      const KnobRange range = near_start(k, ranges[k]);
+      const bool starts = starts_[k] >= 0.0;
+      if (knobs_[k].kind == KnobKind::choice) {
+        const auto category = static_cast<std::uint32_t>(starts ? starts_[k] : 0.0);
+        const bool allowed = starts && (range.allowed >> category & 1u) != 0;
+        windows[k] = {0.0, 0.0, allowed ? category : first_allowed(range), !allowed};
+      } else {
+        windows[k] = {0.5 * (range.low + range.high), 0.5 * (range.high - range.low), 0, !starts};
+      }
     }
+  }
+
+  // What windows may use of a knob in the rounds after a start: whole cells of steps, and any category.
+  KnobRange near_start(std::size_t k, const KnobRange& range) const {
+    if (!(starts_[k] >= 0.0) || knobs_[k].kind == KnobKind::choice) return range;
+    Range part = MANUL_SIMD::near_start({range.low, range.high}, starts_[k], learner_.reach());
+    if (knobs_[k].kind == KnobKind::steps) {
+      const double count = knobs_[k].count;
+      part.low = larger(range.low, __builtin_floor(part.low * count) / count);
+      part.high = smaller(range.high, __builtin_ceil(part.high * count) / count);
+    }
+    return {part.low, part.high, range.allowed};
+  }
+
+  // Narrows the ranges so; returns whether any is narrower.
+  bool is_near_start(const KnobRange* ranges, KnobRange* near) const {
+    bool narrower = false;
+    for (std::size_t k = 0; k < count_; ++k) {
+      near[k] = near_start(k, ranges[k]);
+      narrower = narrower || near[k].low > ranges[k].low || near[k].high < ranges[k].high;
+    }
+    return narrower;
   }
 
   void write_columns(std::size_t k, double position, double* columns) const {
@@ -444,6 +489,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   Knob knobs_[most_knobs];
   std::size_t count_, columns_, moving_, first_column_[most_knobs];
   double sequence_[most_knobs];
+  double starts_[most_knobs];  // positions or categories, or not numbers
   float first_step_;
   Surface surface_;
 };

@@ -32,6 +32,9 @@ class Model {
   // The rounds since learning began or restarted, which schedules of exploration depend on.
   virtual double age(double rounds) const { return rounds; }
 
+  // The factor of an epsilon that depends on the evidence for what was learned.
+  virtual double exploring() const { return 1.0; }
+
   // Sets the rounds after which old evidence counts half; by default nothing is forgotten.
   virtual void forget(double half_life) = 0;
 
@@ -129,6 +132,9 @@ struct CriticReport {
   double alarms;
   double last_alarm;  // the round of the last alarm, or 0
   double clipped;     // losses outside their bounds, if their range is unknown
+  double early;       // the share of what predicts the first rounds
+  double constant;    // the share of the constant action in the rest
+  double prior;       // the share of a prior, not a number without one
 };
 
 // A model of the loss of every action.

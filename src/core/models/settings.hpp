@@ -56,6 +56,8 @@ struct LinearSettings {
   double rate;
 };
 
+inline constexpr double none = __builtin_nan("");
+
 struct AutoSettings {
   Range actions;
   std::size_t width;
@@ -63,6 +65,8 @@ struct AutoSettings {
   bool unknown_losses;       // losses are not scaled to [0, 1]
   std::size_t features = 0;  // rows of weights for named features, or 0 if contexts are rows
   double bandwidth = 0.0;    // in action units, or 0 if the model chooses it
+  double start = none;       // the action to start near
+  bool prior = false;        // whether it has one
 };
 
 struct AutoKnobsSettings {
@@ -72,6 +76,7 @@ struct AutoKnobsSettings {
   std::uint64_t seed;
   bool unknown_losses;
   std::size_t features = 0;
+  const double* starts = nullptr;  // the positions or categories to start near, each may be none
 };
 
 }  // namespace manul

@@ -43,6 +43,20 @@ inline double exponential(double x) {
   return sum * power_of_two(static_cast<std::int64_t>(k));
 }
 
+// The natural logarithm of a positive normal number, to about 1e-15: the power of two, and the series of the inverse
+// hyperbolic tangent for the rest.
+inline double logarithm(double x) {
+  auto power = static_cast<double>(bits(x) >> 52) - 1023.0;
+  const std::uint64_t mantissa = (bits(x) & ~(~std::uint64_t{0} << 52)) | bits(1.0);
+  double rest;
+  __builtin_memcpy(&rest, &mantissa, sizeof rest);
+  if (rest > 1.4142135623730951) rest *= 0.5, power += 1.0;
+  const double z = (rest - 1.0) / (rest + 1.0);
+  double sum = 0.0;
+  for (int term = 21; term >= 1; term -= 2) sum = sum * z * z + 1.0 / term;
+  return power * log_two + 2.0 * z * sum;
+}
+
 // Returns `truth`, but lets the processor continue speculatively with `guess`, which is known earlier. The empty
 // statements prevent the compiler from noticing that both are equal in that case.
 [[gnu::always_inline]] inline bool speculate(bool guess, bool truth) {

@@ -168,6 +168,19 @@ class ActionSpace(Generic[A]):
         values = self.wrap(action)
         return np.array([knob.position(values[name], name or "action") for name, knob in self.knobs])
 
+    def start(self, action: Any) -> list[float]:
+        """The position of each knob that an `action`, the start of an agent, sets, and NaN for the others.
+
+        >>> ActionSpace({"price": (10, 50), "days": Stepped(1, 4, 1)}).start({"price": 20})
+        [0.25, nan]
+        """
+        given = action if self.is_named and isinstance(action, Mapping) else self.wrap(action, "start")
+        self.check_names(given, "start")
+        return [
+            knob.position(given[name], f"start of {name}" if name else "start") if name in given else math.nan
+            for name, knob in self.knobs
+        ]
+
     def action(self, positions: Iterable[float]) -> Any:
         """The action at `positions`."""
         return self.unwrap({name: knob.value(place) for (name, knob), place in zip(self.knobs, positions, strict=True)})

@@ -8,6 +8,7 @@ can be used off-policy.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, cast, overload
 
@@ -28,7 +29,8 @@ from manul.actions.space import ActionSpace, KnobLike, Pair
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent, row_ends
 from manul.agents.critic_report import Report, critic_report, loss_unit
-from manul.agents.player_host import host_of
+from manul.agents.player_host import Seen, host_of
+from manul.agents.priors import Prior, prior_in, prior_of
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome
@@ -38,6 +40,16 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
 Limits = Sequence[str | Limit] | LimitsFunction | None
 NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a share of the range
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+_EARLY = {
+    "early",
+    "early_process",
+    "early_parameters",
+    "early_columns",
+    "early_factor",
+    "early_factor_2",
+    "early_errors",
+}
+_EARLY |= {"constant_expert"}
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
 
@@ -49,15 +61,18 @@ class Settings(TypedDict, total=False):
     rewards: AnyRange | None
     outcome: Outcome | None
     nearby: float | None
+    start: Any
+    prior: Any
     seed: int
 
 
 @register_agent(
     "auto",
-    settings=("nearby", "limits"),
+    settings=("nearby", "start", "prior", "limits"),
     examples=(
         lambda seed: Auto(seed=seed),
         lambda seed: Auto(actions=(-2.0, 8.0), losses=(-1.0, 3.0), seed=seed),
+        lambda seed: Auto(start=0.2, seed=seed),
     ),
 )
 class Auto(BaseAgent[A]):
@@ -76,6 +91,11 @@ class Auto(BaseAgent[A]):
     that `optimize` has chosen. With `nearby`, such as 0.05, this share of the decisions explores near the best action,
     and less as epsilon fades: its logs say more about other policies, for a little more loss. With several knobs it is
     0.1 by default.
+
+    `start` is an action that is known to be sensible, such as today's price: the first decisions are near it, within 10 % of
+    the range to each side, and later ones within a part of the range that grows to the whole in 360 rounds. Epsilon explores
+    the whole range from the start. Of several knobs it may map some to values; an option is the one of most of the first ten
+    decisions.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -129,6 +149,8 @@ class Auto(BaseAgent[A]):
         outcome: Outcome | None = None,
         bandwidth: float | None = None,
         nearby: float | None = None,
+        start: Any = None,
+        prior: Any = None,
         seed: int = 0,
         limits: Any = (),
     ) -> None:
@@ -140,8 +162,31 @@ class Auto(BaseAgent[A]):
             self.epsilon = "auto"
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
         self._plays_windows = not self.nearby
+        self.start = start
         self.limits = limits
         self._check_settings(bandwidth)
+        self.prior = None if prior is None else self._read_prior(prior)
+
+    @property
+    def start(self) -> Any:
+        """The action near which the first decisions are, or those knobs of it that have one."""
+        return self._start
+
+    @start.setter
+    def start(self, start: Any) -> None:
+        self._starts: list[float] = []  # positions of knobs
+        if start is not None:
+            try:
+                self._starts = self.space.start(start)
+            except InputError as error:
+                raise ParameterError(str(error), "start") from None
+        pairs = zip(self.space.knobs, self._starts, strict=False)
+        values = {
+            name: knob.value(place) if knob.is_option else float(start[name] if name else start)
+            for (name, knob), place in pairs
+            if not math.isnan(place)
+        }
+        self._start = self.space.unwrap(values) if values else None
 
     @property
     def limits(self) -> Limits:
@@ -156,6 +201,16 @@ class Auto(BaseAgent[A]):
         if limits != ():  # otherwise they are those of the space, if `actions` is one
             self.space = self.space.with_limits(None if callable(limits) else limits)
         self._limits = function or self.space.limited
+
+    def _read_prior(self, prior: Any) -> Prior:
+        """The prior, whose contexts the agent then takes."""
+        self.prior: Prior | None = prior_of(prior, self)
+        if self.prior.seen.named:
+            self._host.start_named(self)
+        else:
+            assert self.prior.seen.width is not None
+            self._host.start(self, self.prior.seen.width)
+        return self.prior
 
     def _check_settings(self, bandwidth: float | None) -> None:
         """Check the settings that depend on the space."""
@@ -172,7 +227,8 @@ class Auto(BaseAgent[A]):
     def _restore(self, player: Any, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`.
 
-        In files of older versions, the features of named contexts share columns, and there is no forest: it starts to grow.
+        In files of older versions, the features of named contexts share columns, there is no forest, which then starts to grow,
+        and there are no experts for the first rounds, which are then left out.
         """
         if self._host.seen.named and "deep_features" not in arrays:
             names = player.fields, player.names, player.columns
@@ -180,6 +236,16 @@ class Auto(BaseAgent[A]):
             player.fields, player.names, player.columns = names
         if not _FOREST & arrays.keys():
             arrays = {**{name: array for name, array in player.state().items() if name in _FOREST}, **arrays}
+        if "early" not in arrays:
+            new = {name: array for name, array in player.state().items() if name in _EARLY}
+            arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
+        self.prior = prior_in(arrays, player, self._host.seen)
+        if self.prior is not None:
+            width = {"width": 0, "features": FEATURES} if self._host.seen.named else {"width": self._host.seen.width}
+            names = (player.fields, player.names, player.columns) if self._host.seen.named else None
+            player = self._host.hold(_core.AutoPlayer(prior=True, **width, **self._player_settings), self._host.seen)
+            if names is not None:
+                player.fields, player.names, player.columns = names
         super()._restore(player, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
@@ -225,7 +291,8 @@ class Auto(BaseAgent[A]):
 
     def _saved_settings(self) -> model_files.Parameters:
         settings = self.parameters
-        for name in ("bandwidth", "nearby", "limits"):  # files of earlier versions do not have them
+        del settings["prior"]  # which is among the arrays
+        for name in ("bandwidth", "nearby", "limits", "start"):  # files of earlier versions do not have them
             if settings[name] is None:
                 del settings[name]
         return settings
@@ -241,14 +308,22 @@ class Auto(BaseAgent[A]):
         return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}
 
     def _make_player(self, width: int) -> _core.Player:
-        return _core.AutoPlayer(width=width, **self._player_settings)
+        return self._with_prior(Seen(width), width=width)
 
     def _make_named_player(self) -> _core.Player:
-        return _core.AutoPlayer(width=0, features=FEATURES, **self._player_settings)
+        return self._with_prior(Seen(0, named=True), width=0, features=FEATURES)
+
+    def _with_prior(self, seen: Seen, **contexts: int) -> _core.Player:
+        if self.prior is None:
+            return _core.AutoPlayer(**contexts, **self._player_settings)
+        self.prior.check_seen(seen)
+        return self.prior.give(_core.AutoPlayer(prior=True, **contexts, **self._player_settings))
 
     @property
     def _player_settings(self) -> dict[str, Any]:
-        return {**super()._player_settings, "bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0}
+        own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "by_evidence": self.epsilon == "auto"}
+        start = {} if self.start is None else {"start": float(self.start)}
+        return {**super()._player_settings, **own, **start}
 
 
 def window_centres(

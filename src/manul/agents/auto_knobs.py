@@ -291,6 +291,8 @@ class AutoKnobs(Auto[A]):
             "epsilon": self._schedule.core,
             "seed": self.seed,
             "nearby": self.nearby,
+            "starts": self._starts,
+            "by_evidence": self.epsilon == "auto",
         }
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
@@ -327,7 +329,8 @@ class AutoKnobs(Auto[A]):
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor, except for limits that are a function."""
         limits = {"limits": list(map(str, self.space.limits))} if self.space.limits else {}
-        own = {"actions": self.actions, **limits, "epsilon": self.epsilon, "nearby": self.nearby}
+        start = {} if self.start is None else {"start": self.start}
+        own = {"actions": self.actions, **limits, "epsilon": self.epsilon, "nearby": self.nearby, **start}
         return {**own, **self.outcome.arguments, "seed": self.seed}
 
     def _saved_settings(self) -> model_files.Parameters:

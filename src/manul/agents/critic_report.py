@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +32,10 @@ class Report:
     `bandwidth_share` is the share of each range instead. `noise` is the standard deviation of the loss around the
     prediction. `epsilon` is the share of uniform exploration in the next decision. `alarms` counts the detected changes
     of the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `clipped` counts
-    the outliers among losses without a stated range, which were clipped. `actions` and `losses` are the predicted loss
-    curve of one context, if given.
+    the outliers among losses without a stated range, which were clipped. `early` is the share in the prediction of the
+    models for the first rounds, and `constant` the share in the rest of the best constant action. `prior` is the share of a
+    prior in the prediction: 0 after evidence has dropped it, and None without one. `actions` and `losses` are the predicted
+    loss curve of one context, if given.
     """
 
     members: tuple[Member, ...]
@@ -49,6 +52,9 @@ class Report:
     actions: Floats | None = None
     losses: Floats | None = None
     bandwidth_share: float | None = None
+    early: float = 0.0
+    constant: float = 0.0
+    prior: float | None = None
 
 
 def loss_unit(losses: AnyRange) -> Within:
@@ -72,5 +78,8 @@ def critic_report(state: Mapping[str, Any], unit: Within, epsilon: float, **curv
         alarms=int(state["alarms"]),
         last_alarm=int(state["last_alarm"]) or None,
         clipped=int(state["clipped"]),
+        early=state["early"],
+        constant=state["constant"],
+        prior=None if math.isnan(state["prior"]) else state["prior"],
         **curve,
     )

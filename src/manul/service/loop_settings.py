@@ -31,6 +31,14 @@ from manul.service.wire import (
 )
 from manul.utils.formulas import MOST_CHARACTERS
 
+
+class PriorLoop(Request):
+    """A loop whose present model the agent of a new loop starts from, until evidence drops it."""
+
+    loop: Name
+
+
+KnobValue = float | str | bool
 # Settings with bounds that the types of the constructors do not express.
 BOUNDED: dict[str, Any] = {
     "bandwidth": Annotated[float, Meta(gt=0)],
@@ -38,7 +46,9 @@ BOUNDED: dict[str, Any] = {
     "leaves": Annotated[int, Meta(ge=2, le=2**16)],
     "limits": Annotated[list[Annotated[str, Meta(max_length=MOST_CHARACTERS)]], Meta(max_length=MOST_LIMITS)] | None,
     "nearby": Annotated[float, Meta(ge=0, lt=1)] | None,
+    "prior": PriorLoop | None,
     "seed": Annotated[int, Meta(ge=0, le=2**63 - 1)],
+    "start": KnobValue | dict[str, KnobValue] | None,
 }
 
 
@@ -171,6 +181,12 @@ def stored_loop(body: bytes) -> NewLoop:
     if "rewards" not in fields:  # then it is from before the exploration of Auto faded
         settings.auto = KINDS["auto"](epsilon=0.05)
     return settings
+
+
+def prior_loop(loop: NewLoop) -> str | None:
+    """The loop whose model the agent starts from."""
+    prior = agent_settings(loop).get("prior")
+    return None if prior is None else prior["loop"]
 
 
 def agent_settings(loop: NewLoop) -> dict[str, Any]:

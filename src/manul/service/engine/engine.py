@@ -22,15 +22,16 @@ from manul.service.engine.group import Groups
 from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_agent import load_model, make_agent
+from manul.service.engine.loop_agent import from_bytes, load_model, make_agent
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.engine.requests import Request
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
 from manul.service.engine.webhooks import Webhooks
 from manul.service.engine.write_operations import EndWaits, LeaveOut, Purge, VoidLost, WriteVoids
 from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
-from manul.service.loop_settings import NewLoop, stored_body
+from manul.service.loop_settings import NewLoop, prior_loop, stored_body
 from manul.service.store import DAMAGED, Damaged, Event, Fact, LoopGone, LoopRow, Store, StoreFailure, Transaction
+from manul.utils import model_files
 
 log = logging.getLogger("manul.service")
 # Decisions whose waits end per transaction, and rows of deleted loops that one transaction removes.
@@ -196,13 +197,34 @@ class Engine:
             raise Conflict(
                 f"The limit of {self.limits.loops} loops is reached. Delete one, or raise --max-loops.", "name"
             )
-        body, created = stored_body(settings), self.now()
-        number = await self.write(lambda tx: tx.add_loop(settings.name, body, created, apprentice=settings.apprentice))
+        body, created, prior = stored_body(settings), self.now(), prior_loop(settings)
+        first = None if prior is None else await self._first_model(settings, await self.find(prior))
+
+        def add(transaction: Transaction) -> int | None:
+            number = transaction.add_loop(settings.name, body, created, apprentice=settings.apprentice)
+            if number is not None and first is not None:
+                _add_import(transaction, number, first, created)
+            return number
+
+        number = await self.write(add)
         if number is None:
             if self._following is not None:
                 await asyncio.to_thread(self._following.find_new_loops)
             return await self.create(settings)
-        return self._serve_new(number, settings, body, created)
+        if first is None:
+            return self._serve_new(number, settings, body, created)
+        if settings.name not in self.loops:  # unless the learner's thread has found it
+            await asyncio.to_thread(self.take_up, _new_row(number, settings, body, created), self.recover)
+        return self.loop(settings.name)
+
+    async def _first_model(self, settings: NewLoop, prior: Loop) -> bytes:
+        """The model of a new loop that starts from the present one of another loop."""
+
+        def copy() -> bytes:
+            known = from_bytes(prior.model.snapshot().model)
+            return model_files.dumps(make_agent(settings, known))  # type: ignore[arg-type]
+
+        return await asyncio.to_thread(copy)
 
     def _serve_new(self, number: int, settings: NewLoop, body: bytes, created: float) -> Loop:
         row = _new_row(number, settings, body, created)
@@ -224,13 +246,19 @@ class Engine:
         what is left of its budget, or stays ended."""
         loop = await self.find(name)
         body, created = loop.row.settings, self.now()
+        # What the model of another loop knew when this one was created.
+        first = b"" if prior_loop(loop.settings) is None else await asyncio.to_thread(self.store.model, loop.number, 1)
 
         def replace(transaction: Transaction) -> LoopRow:
             transaction.delete_loop(loop.number)
             number = transaction.add_loop(name, body, created, apprentice=loop.settings.apprentice)
             assert number is not None, "the name is free once its loop is deleted"
             row = _new_row(number, loop.settings, body, created)
-            keep_rollout(transaction, loop, Loop(row, self.store), created)
+            fresh = Loop(row, self.store)
+            if first:
+                event = _add_import(transaction, number, first, created)
+                fresh.learn([(event, None)], lambda _: first)
+            keep_rollout(transaction, loop, fresh, created)
             return row
 
         row = await self.write(replace)
@@ -272,12 +300,7 @@ class Engine:
         self.check_learning(loop)
         await asyncio.to_thread(load_model, model, loop.settings, loop.model.first)
 
-        def add(transaction: Transaction) -> Event:
-            event = transaction.add_events(loop.number, [Event(0, 0, "import", 0.0, self.now())])[0]
-            transaction.add_model(loop.number, event.number, model)
-            return event
-
-        event = await self.write(add)
+        event = await self.write(lambda tx: _add_import(tx, loop.number, model, self.now()))
         self.learn(loop, [(event, None)])
         await self.learned(loop, event)
 
@@ -398,6 +421,12 @@ def _resolve(future: asyncio.Future[Any], answer: Any) -> None:
         future.set_exception(answer)
     else:
         future.set_result(answer)
+
+
+def _add_import(transaction: Transaction, loop: int, model: bytes, time: float) -> Event:
+    event = transaction.add_events(loop, [Event(0, 0, "import", 0.0, time)])[0]
+    transaction.add_model(loop, event.number, model)
+    return event
 
 
 def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> LoopRow:

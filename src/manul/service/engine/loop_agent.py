@@ -51,8 +51,12 @@ class LoopAgent(Protocol):
         """The distributions of many rows."""
 
 
-def make_agent(settings: NewLoop) -> LoopAgent:
+def make_agent(settings: NewLoop, prior: Any = None) -> LoopAgent:
+    """The agent of a loop before its first event; that of a loop with a prior is imported by this event."""
     given = {name: value for name, value in agent_settings(settings).items() if value is not None}
+    given.pop("prior", None)
+    if prior is not None:
+        given["prior"] = prior
     actions = LoopSpace.of(settings).actions
     try:
         given["epsilon"] = from_description(given["epsilon"])

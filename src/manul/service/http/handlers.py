@@ -33,7 +33,7 @@ from manul.service.insights import log_export, loop_report
 from manul.service.insights.knob_insights import pair_view
 from manul.service.insights.policy_view import policy_view
 from manul.service.insights.summary import summary
-from manul.service.loop_settings import NewLoop
+from manul.service.loop_settings import NewLoop, prior_loop
 from manul.service.rollout_schema import NewRollout
 from manul.service.store.blocks import DecisionRow
 
@@ -95,6 +95,9 @@ class Routes:
     async def create(self, request: Request) -> Response:
         settings = await self._parse(request, NewLoop)
         self._access(request).check_loop(settings.name)
+        prior = prior_loop(settings)
+        if prior is not None:
+            self._access(request).check_loop(prior)
         new = settings.name not in self.engine.loops
         loop = await self.engine.create(settings)
         return json(await self._status(loop), 201 if new else 200)
