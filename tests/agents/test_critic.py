@@ -5,7 +5,7 @@ import pytest
 
 import manul
 from manul.agents.player_host import host_of
-from tests.twins import critic, forest
+from tests.twins import critic, early
 
 
 def weights(rng, width, *, deep):
@@ -37,7 +37,7 @@ def test_native_predictions_are_the_twins(width):
     context = world.contexts[0, :width]
     assert agent.report().forest > 0
     _, _, centre, _, gain = host_of(agent).state()["units"]
-    predicted = forest.curve(agent, context)((np.arange(64) + 0.5) / 64) / gain + centre
+    predicted = early.curve(agent, context)((np.arange(64) + 0.5) / 64) / gain + centre
     assert np.allclose(agent.report(context if width else []).losses, predicted, atol=1e-5)
 
 
@@ -58,7 +58,7 @@ def test_native_windows_are_the_twins(world, within):
         [
             (
                 played_window(agent, context, within),
-                critic.window(forest.curve(agent, context), agent.report().bandwidth, *within),
+                critic.window(early.curve(agent, context), agent.report().bandwidth, *within),
             )
             for context in drawn.contexts[:50]
         ]

@@ -62,7 +62,7 @@ def test_windows_are_those_of_the_optimistic_twin(rounds, width):
 @pytest.mark.parametrize(("rounds", "width"), [(25, 0), (30, 3), (63, 8), (135, 2), (263, 2)])
 def test_a_step_of_the_fit_is_the_twins(rounds, width):
     agent = played(rounds, width)
-    rows, before, seen = contexts(rounds + 30, width), host_of(agent).state(), 0
+    rows, before, seen = contexts(rounds + 90, width), host_of(agent).state(), 0
     for row in rows[rounds:]:
         learn(agent, row[np.newaxis])
         after = host_of(agent).state()

@@ -85,7 +85,7 @@ def test_limits_are_never_violated(limited):
 
 
 def test_with_limits_the_density_integrates_to_that_of_the_first_knob(limited):
-    agent, context, count = limited[0], CONTEXTS[0], 300
+    agent, context, count = limited[0], CONTEXTS[0], 3000
     free = unlimited_copy(agent)
     for price in (12.0, 30.0, 48.0):
         widest = 0.3 * (price - 5) / 45

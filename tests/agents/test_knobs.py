@@ -17,6 +17,7 @@ from manul.agents.player_host import host_of
 from manul.errors import InputError, ParameterError
 from manul.utils import model_files
 from manul.worlds import several
+from tests.twins import early
 from tests.twins import knobs as twin
 
 SPACES = {
@@ -79,7 +80,7 @@ def test_the_smoothed_surface_is_the_mean_over_the_window(rng):
 
 @pytest.mark.parametrize("space", ["one", "two", "three"])
 def test_native_predictions_are_the_twins(space, rng):
-    agent = play(manul.Auto(actions=SPACES[space]), 300)
+    agent = early.retire(play(manul.Auto(actions=SPACES[space]), 300))
     positions = rng.random((50, len(SPACES[space])))
     columns = {
         name: low + p * (high - low) for (name, (low, high)), p in zip(SPACES[space].items(), positions.T, strict=True)
@@ -96,6 +97,7 @@ def test_native_windows_are_the_twins(make, box):
     world = make(rounds=500, knobs=3, width=3)
     agent, box = manul.Auto(actions=world.actions, epsilon=0.2, seed=2), np.array(box, dtype=np.float64).T
     manul.simulate(agent, world)
+    early.retire(agent)
     agree = []
     for context in world.contexts[:40]:
         native = np.transpose(host_of(agent).player.windows(context, *map(np.ascontiguousarray, box)))
@@ -399,3 +401,18 @@ def test_a_loss_that_is_no_number_is_rejected(loss):
     with pytest.raises(InputError, match="loss must be a number"):
         agent.learn(CONTEXTS[0], decision, loss)
     assert host_of(agent).player.learned == before
+
+
+@pytest.mark.parametrize("rounds", [40, 300, 600])
+def test_predictions_of_the_first_rounds_are_the_twins(rounds, rng):
+    agent = play(manul.Auto(actions=SPACES["two"]), rounds)
+    state, context, positions = host_of(agent).state(), CONTEXTS[0].astype(np.float64), rng.random((50, 2))
+    _, _, centre, _, gain = state["units"]
+    share, factor = early.shares(state)[0], early.Factor.of(state, len(context))
+    rest = twin.Surface.of(agent, context).values(positions, np.zeros(2)) / gain + centre
+    expected = (1 - share) * rest + share * factor.loss(factor.predict(context, positions)[0])
+    columns = {
+        name: low + p * (high - low) for (name, (low, high)), p in zip(SPACES["two"].items(), positions.T, strict=True)
+    }
+    assert agent.report().early == pytest.approx(share)
+    assert np.allclose(agent.predict_losses(np.tile(CONTEXTS[0], (50, 1)), columns), expected, atol=1e-3)

@@ -7,7 +7,7 @@ import manul
 from manul.agents import auto
 from manul.agents.player_host import expected_nbytes, host_of
 from manul.utils import model_files
-from tests.twins import critic, forest
+from tests.twins import critic, early, forest
 
 CORNERS = {"deep": critic.BLUNT, "shallow": critic.BLUNT, "sharp": critic.SHARP, "scout": critic.BLUNT}
 LEVELS = [f"level {i}" for i in range(40)]
@@ -68,7 +68,7 @@ def twin_rows(state, contexts, numbers):
 
 
 def test_native_predictions_are_the_twins():
-    agent = learned(600)
+    agent = early.retire(learned(600))
     state, context = (
         host_of(agent).state(),
         {"age": 31.0, "city": "level 3", "tags": ["level 1", "level 2"], "score": None},

@@ -58,7 +58,7 @@ def test_one_absurd_loss_does_not_disturb_learning(actions, number, outlier):
     agent = manul.Auto(losses="auto")
     disturbed = play(agent, lambda each, loss: outlier if each == number else loss)
     assert regret(disturbed) < 1.5 * regret(actions)
-    assert agent.report().clipped == (number >= 20)
+    assert (agent.report().clipped > 0) == (number >= 20)
     assert agent.report().alarms == 0
 
 

@@ -38,6 +38,14 @@ def field(state: dict, name: str) -> float:
     return float(state["early"][STATE.index(name)] if name in STATE else state["early_process"][PROCESS.index(name)])
 
 
+def retire(agent):
+    """The agent, now without the experts, as if it came from a file of an older version."""
+    player = host_of(agent).player
+    names = [name for name in player.state() if name.startswith("early") or name == "constant_expert"]
+    player.restore({name: np.zeros_like(array) if name in names else array for name, array in player.state().items()})
+    return agent
+
+
 def matern(s: Floats) -> Floats:
     return (1 + s + s**2 / 3) * np.exp(-s)
 
@@ -236,7 +244,7 @@ def shares(state: dict) -> tuple[float, float]:
     lasting = (get["constant"], get["constant_square"], get["lasting_rest"], get["lasting_count"])
     u = get["against_rest"] / np.sqrt(get["against_squares"])
     factor = np.clip(2 - 2 * get["weight"], 0, 1) if get["contextual"] else 1.0
-    lasts = regression(*lasting, first) * (1 - fade) / (1 + np.exp(1.7 * u)) * factor
+    lasts = 0.5 * regression(*lasting, first) * (1 - fade) / (1 + np.exp(1.7 * u)) * factor
     return own * fade, 0.0 if lasts < 0.001 else lasts
 
 
@@ -257,7 +265,7 @@ def curve(agent, context: Floats, *, optimistic: bool = False) -> Callable[[Floa
         own = weight * gain * (factor.loss(mean) - centre) + (1 - weight) * alone
         if optimistic:
             doubt = doubt / (LOSSES * factor.gain) if len(factor.y) <= DOUBTFUL else 0.0
-            own = own - gain * (weight * doubt + (1 - weight) * constant_curve(deviations, actions))
+            own = own - 0.75 * gain * (weight * doubt + (1 - weight) * constant_curve(deviations, actions))
         return others + g * (own - others)
 
     return predicted

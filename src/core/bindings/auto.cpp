@@ -7,15 +7,14 @@ namespace {
 using AutoPlayer = ModelPlayer<CriticModel>;
 
 // With `features`, contexts are named, and up to this number of features have weights of their own.
-CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby,
-                   bool by_evidence, double start, bool prior) {
+CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby, bool by_evidence,
+                   bool early, double start, bool prior) {
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
   settings.exploration.nearby = nearby;
   settings.exploration.by_evidence = by_evidence;
-  return kernels().new_auto(
-      {settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses), features, bandwidth, start,
-       prior});
+  return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses),
+                             features, bandwidth, early, start, prior});
 }
 
 nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
@@ -83,7 +82,7 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
 void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
   bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0, "by_evidence"_a = false,
-                   "start"_a = none, "prior"_a = false);
+                   "early"_a = true, "start"_a = none, "prior"_a = false);
   type.def("report", &report);
   type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a);
   bind_many<Matrix<float>>(type);

@@ -1,7 +1,8 @@
 // Predicts the loss of an action whatever the context is: the mean losses in 32 bins of the action, smoothed.
 //
-// The losses of bins are a Gaussian process with a constant, averaged over eight settings of its kernel by their evidence.
-// With many irrelevant features or rare rewards it finds the best constant action long before a model of contexts does.
+// The losses of bins are a Gaussian process with a constant, averaged over eight settings of its kernel by their
+// evidence. With many irrelevant features or rare rewards it finds the best constant action long before a model of
+// contexts does.
 #pragma once
 
 #include "critic/early_kernel.hpp"
@@ -58,10 +59,10 @@ class ConstantExpert {
 
  private:
   static constexpr std::size_t lengths = 2, shares = 4;
-  static constexpr double length[lengths] = {0.2, 0.6};           // of the kernel, as shares of the range
+  static constexpr double length[lengths] = {0.2, 0.6};             // of the kernel, as shares of the range
   static constexpr double share[shares] = {0.003, 0.03, 0.3, 3.0};  // variance of the curve per variance of the noise
-  static constexpr double level = 4.0;                            // variance of the constant
-  static constexpr double prior_rounds = 5.0;                     // of the noise
+  static constexpr double level = 4.0;                              // variance of the constant
+  static constexpr double prior_rounds = 5.0;                       // of the noise
 
   struct State {
     double rounds = 0.0, offset = 0.0, sum = 0.0, squares = 0.0;  // of losses minus the offset, the first loss

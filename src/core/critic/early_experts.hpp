@@ -18,9 +18,12 @@ namespace manul::MANUL_SIMD {
 
 class EarlyExperts {
  public:
-  // The constant action is for one knob only.
-  EarlyExperts(const ReplayBuffer& replay, bool one_knob)
-      : one_knob_(one_knob), process_(replay.column_count(), replay.action_columns()), errors_(most), curve_(EarlyFactor::nodes) {}
+  // The constant action is for one knob only. Experts that are not active do nothing, as in files of older versions.
+  EarlyExperts(const ReplayBuffer& replay, bool one_knob, bool active)
+      : one_knob_(one_knob), process_(replay.column_count(), replay.action_columns()), errors_(most),
+        curve_(EarlyFactor::nodes) {
+    if (!active) state_ = {.active = 0.0, .running = 0.0, .weight = 0.0};
+  }
 
   // The share of own in the prediction.
   double share() const {
@@ -36,8 +39,8 @@ class EarlyExperts {
     if (!(square > 0.0)) return 0.0;
     const bool contextual = state_.contextual != 0.0;
     const double first = contextual ? 1.0 - state_.weight : 1.0;
-    const double found = clip((state_.constant.product + prior * first) / square, 0.0, 1.0) * (1.0 - fade()) *
-                         (1.0 - Test::logistic(state_.against_rest.z())) *
+    const double found = most_lasting * clip((state_.constant.product + prior * first) / square, 0.0, 1.0) *
+                         (1.0 - fade()) * (1.0 - Test::logistic(state_.against_rest.z())) *
                          (contextual ? clip(2.0 - 2.0 * state_.weight, 0.0, 1.0) : 1.0);
     return found < least_share ? 0.0 : found;
   }
@@ -102,19 +105,20 @@ class EarlyExperts {
 
   // After a change of the world.
   void restart() {
+    if (state_.active == 0.0) return;
     state_ = {.had_prior = state_.had_prior};
     process_.restart();
     constant_.restart();
   }
 
-  // Sets the context for `score`; `optimistic` subtracts a standard deviation from own predictions. The prior has a curve
-  // over all actions, in units of losses.
+  // Sets the context for `score`; `optimistic` subtracts a part of their standard deviation from own predictions. The
+  // prior has a curve over all actions, in units of losses.
   void look(ReplayBuffer& replay, const ContextView& context, bool optimistic, const double* prior) {
     const double g = share(), g1 = constant_share();
     rest_ = static_cast<float>((1.0 - g) * (1.0 - g1));
     if (g == 0.0 && g1 == 0.0) return;
     const double weight = g * state_.weight, constant = g * (1.0 - state_.weight) + (1.0 - g) * g1;
-    const double doubt = optimistic ? g * (1.0 - state_.weight) : 0.0;
+    const double doubt = optimistic ? optimism * g * (1.0 - state_.weight) : 0.0;
     double values[EarlyFactor::nodes] = {}, deviations[EarlyFactor::doubts] = {}, unit = 0.0;
     if (has_prior_only()) {
       for (std::size_t i = 0; i <= EarlyFactor::cells; ++i) values[i] = replay.standard(prior[i]);
@@ -128,10 +132,10 @@ class EarlyExperts {
     }
     for (std::size_t i = 0; i <= EarlyFactor::cells; ++i) {
       const double action = static_cast<double>(i) / static_cast<double>(EarlyFactor::cells);
-      double value = weight * (values[i] - unit * between(deviations, i));
+      double value = weight * (values[i] - optimism * unit * between(deviations, i));
       if (constant > 0.0)
-        value += replay.gain() * (constant * (constant_.predict(action) - replay.original(0.0)) -
-                                  doubt * constant_.deviation(action));
+        value += replay.gain() *
+                 (constant * (constant_.predict(action) - replay.original(0.0)) - doubt * constant_.deviation(action));
       curve_[i] = static_cast<float>(value);
     }
   }
@@ -168,10 +172,13 @@ class EarlyExperts {
       if (!finite(all[i])) return false;
     for (std::size_t i = 0; i < most; ++i)
       if (!finite(errors_.data()[i])) return false;
-    const bool remembered = is_count(state_.age) && state_.age <= replay.rounds() &&
-                            (state_.running == 0.0 || (state_.age < retirement && replay.rounds() - state_.age >= replay.oldest()));
+    const bool remembered =
+        is_count(state_.age) && state_.age <= replay.rounds() &&
+        (state_.running == 0.0 || (state_.age < retirement && replay.rounds() - state_.age >= replay.oldest()));
     return remembered && constant_.is_valid() && process_.is_valid(static_cast<std::size_t>(state_.age));
   }
+
+  std::size_t unsaved_bytes() const { return process_.unsaved_bytes(); }
 
   std::size_t arrays() const { return process_.arrays() + 3; }
 
@@ -185,13 +192,15 @@ class EarlyExperts {
 
  private:
   static constexpr std::size_t most = EarlyProcess::most;
-  static constexpr double retirement = 1536.0;   // rounds
-  static constexpr double prior_rounds = 20.0;   // of the shares
-  static constexpr double most_spared = 0.8;     // of epsilon
-  static constexpr double least_trust = 0.25;    // in a prior without a process
-  static constexpr double certainty = 0.8;       // of a prior: its deviations are so much smaller
-  static constexpr double least_share = 0.001;   // of the constant action; less is none, and costs no time
-  static constexpr double memory = 0.995;        // per round, of the share that fades
+  static constexpr double retirement = 1536.0;  // rounds
+  static constexpr double prior_rounds = 20.0;  // of the shares
+  static constexpr double optimism = 0.75;      // standard deviations
+  static constexpr double most_spared = 0.8;    // of epsilon
+  static constexpr double least_trust = 0.25;   // in a prior without a process
+  static constexpr double certainty = 0.8;      // of a prior: its deviations are so much smaller
+  static constexpr double most_lasting = 0.5;   // of the constant action: with heavy tails, a larger share is worse
+  static constexpr double least_share = 0.001;  // of the constant action; less is none, and costs no time
+  static constexpr double memory = 0.995;       // per round, of the share that fades
   static constexpr double lasting = 1.0 - 1.0 / 2000.0;
 
   // Sums of one error times its difference from another, and of squared differences.
@@ -227,9 +236,7 @@ class EarlyExperts {
 
   bool predicts() const { return state_.running != 0.0 && process_.is_ready(); }
 
-  double fade() const {
-    return clip((retirement - state_.age) / (retirement - static_cast<double>(most)), 0.0, 1.0);
-  }
+  double fade() const { return clip((retirement - state_.age) / (retirement - static_cast<double>(most)), 0.0, 1.0); }
 
   void judge(double rest, double own, double constant, bool predicted) {
     if (predicted) {

@@ -1,7 +1,8 @@
-// The Gaussian process of the first rounds, given its parameters: the Cholesky factor L of the covariance K of the losses
-// y, to which rounds are added one by one.
+// The Gaussian process of the first rounds, given its parameters: the Cholesky factor L of the covariance K of the
+// losses y, to which rounds are added one by one.
 //
-//   K = L L'        beta = L^-1 y        alpha = K^-1 y        y ~ N(0, s^2 K), s^2 = (prior + beta' beta) / (prior + n)
+//   K = L L'        beta = L^-1 y        alpha = K^-1 y        y ~ N(0, s^2 K), s^2 = (prior + beta' beta) / (prior +
+//   n)
 //
 // With a prior, another prediction of each loss, whose vector in y is s, the process predicts share s and what y - share s
 // leaves: both vectors have the same factor, so any share can be taken at any time.
@@ -17,17 +18,17 @@ namespace manul::MANUL_SIMD {
 
 class EarlyFactor {
  public:
-  static constexpr std::size_t most = 384;          // rounds
+  static constexpr std::size_t most = 384;           // rounds
   static constexpr std::size_t most_doubtful = 256;  // rounds up to which predictions have a deviation
   static constexpr std::size_t cells = 256, nodes = padded(cells + 1);  // of the curve over one action
   static constexpr double scale_of_losses = 5.0;                        // y has a variance of about 1
-  static constexpr double farthest = 5.0;  // standard deviations of contexts; outliers are clipped
-  static constexpr double prior_rounds = 5.0;                           // of the scale s^2
+  static constexpr double farthest = 5.0;      // standard deviations of contexts; outliers are clipped
+  static constexpr double prior_rounds = 5.0;  // of the scale s^2
 
   EarlyFactor(std::size_t columns, std::size_t actions)
-      : kernel_(columns, actions), head_(first_parameter + kernel_.parameters() + 2 * columns),
-        contexts_(0), actions_(0), lower_(0), inverse_(0), losses_(0), beta_(0), alpha_(0), residuals_(0), similar_(0),
-        in_action_(0), row_(0), solved_(0), own_(0), table_(0), places_(0), near_(0), doubts_(0), prior_beta_(0),
+      : kernel_(columns, actions), head_(first_parameter + kernel_.parameters() + 2 * columns), contexts_(0),
+        actions_(0), lower_(0), inverse_(0), losses_(0), beta_(0), alpha_(0), residuals_(0), similar_(0), in_action_(0),
+        row_(0), solved_(0), own_(0), table_(0), places_(0), near_(0), doubts_(0), prior_beta_(0),
         prior_residuals_(0) {}
 
   // Takes or frees the memory that is not saved.
@@ -35,8 +36,8 @@ class EarlyFactor {
     prior_beta_.resize(open && has_prior ? most : 0), prior_residuals_.resize(open && has_prior ? most : 0);
     const std::size_t columns = open ? kernel_.columns() : 0, actions = open ? kernel_.actions() : 0;
     const std::size_t all = open ? most : 0, one = actions == 1 ? 1 : 0;
-    Buffer<double>* const by_round[] = {&inverse_, &losses_,  &beta_,      &alpha_, &residuals_,
-                                        &similar_, &in_action_, &row_, &solved_};
+    Buffer<double>* const by_round[] = {&inverse_, &losses_,    &beta_, &alpha_, &residuals_,
+                                        &similar_, &in_action_, &row_,  &solved_};
     for (Buffer<double>* each : by_round) each->resize(all);
     contexts_.resize(columns * most), actions_.resize(actions * most), lower_.resize(offset(all));
     own_.resize(columns), table_.resize(one * 2 * nodes), places_.resize(one * nodes);
@@ -225,6 +226,12 @@ class EarlyFactor {
     bool all = is_count(own[rounds]) && own[rounds] <= static_cast<double>(most) && own[low] <= own[high];
     for (std::size_t i = 0; i < head_.size(); ++i) all = all && (finite(own[i]) || i == low || i == high);
     return all && (own[rounds] == 0.0 || own[gain] > 0.0);
+  }
+
+  // What `reserve` takes, without small buffers.
+  std::size_t unsaved_bytes() const {
+    const std::size_t columns = kernel_.columns() + kernel_.actions();
+    return sizeof(double) * (offset(most) + columns * most) + 2 * sizeof(float) * most_doubtful * width;
   }
 
   // The numbers of a file.

@@ -1,9 +1,10 @@
-// Fits the parameters of the Gaussian process of the first rounds to a sample of them: one step of Adam on the logarithm of
-// their posterior density, with the scale of the losses profiled out.
+// Fits the parameters of the Gaussian process of the first rounds to a sample of them: one step of Adam on the
+// logarithm of their posterior density, with the scale of the losses profiled out.
 //
 //   -(m + prior) / 2 log(prior + y' K^-1 y) - 1/2 log det K + log prior density
 //
-// Without the profile, the first purchase after many rounds without any is an outlier that the noise never recovers from.
+// Without the profile, the first purchase after many rounds without any is an outlier that the noise never recovers
+// from.
 #pragma once
 
 #include "critic/early_factor.hpp"
@@ -25,6 +26,10 @@ class EarlyFit {
     own_.resize(open ? kernel_.columns() : 0);
     Buffer<double>* const by_pair[] = {&similar_, &near_, &slopes_, &upper_, &inverse_, &precision_, &pull_};
     for (Buffer<double>* each : by_pair) each->resize(size * size);
+  }
+
+  std::size_t unsaved_bytes() const {
+    return sizeof(double) * (7 * most * most + (kernel_.columns() + kernel_.actions()) * most);
   }
 
   // Begins a sample: contexts and losses are in standard units, as in a factor.
@@ -142,7 +147,8 @@ class EarlyFit {
     for (std::size_t j = 0; j < size_; ++j) trace += pull_[j * most + j];
     const auto own = [&](EarlyKernel::Part part) { return kernel_.variance(part); };
     const double jitter = EarlyKernel::jitter * trace;
-    gradient_[EarlyKernel::level] += own(EarlyKernel::level) * (jitter + total([](std::size_t) { return Doubles{} + 1.0; }));
+    gradient_[EarlyKernel::level] +=
+        own(EarlyKernel::level) * (jitter + total([](std::size_t) { return Doubles{} + 1.0; }));
     gradient_[EarlyKernel::action] +=
         own(EarlyKernel::action) * (jitter + total([&](std::size_t i) { return load(&near_[i]); }));
     gradient_[EarlyKernel::noise] += own(EarlyKernel::noise) * trace;
@@ -150,18 +156,16 @@ class EarlyFit {
     gradient_[EarlyKernel::context] +=
         own(EarlyKernel::context) * (jitter + total([&](std::size_t i) { return load(&similar_[i]); }));
     gradient_[EarlyKernel::both] +=
-        own(EarlyKernel::both) *
-        (jitter + total([&](std::size_t i) { return load(&similar_[i]) * load(&near_[i]); }));
+        own(EarlyKernel::both) * (jitter + total([&](std::size_t i) { return load(&similar_[i]) * load(&near_[i]); }));
   }
 
   void add_rates() {
     const double action = kernel_.variance(EarlyKernel::action), context = kernel_.variance(EarlyKernel::context),
                  both = kernel_.variance(EarlyKernel::both);
     for (std::size_t k = 0; k < kernel_.actions(); ++k)
-      gradient_[EarlyKernel::parts + k] -=
-          kernel_.action_rate(k) * apart(&actions_[k * most], [&](std::size_t i) {
-            return (action + both * load(&similar_[i])) * load(&slopes_[i]);
-          });
+      gradient_[EarlyKernel::parts + k] -= kernel_.action_rate(k) * apart(&actions_[k * most], [&](std::size_t i) {
+                                             return (action + both * load(&similar_[i])) * load(&slopes_[i]);
+                                           });
     for (std::size_t c = 0; c < kernel_.active(); ++c)
       gradient_[EarlyKernel::parts + kernel_.actions() + kernel_.active(c)] -=
           0.5 * kernel_.rate(c) * apart(&contexts_[c * most], [&](std::size_t i) {
@@ -184,7 +188,7 @@ class EarlyFit {
   EarlyKernel kernel_;
   std::size_t size_ = 0;
   Buffer<double> contexts_, actions_, losses_;
-  Buffer<double> similar_, near_, slopes_;              // of pairs
+  Buffer<double> similar_, near_, slopes_;  // of pairs
   Buffer<double> upper_, inverse_, precision_, pull_;
   Buffer<double> own_, gradient_;
 };

@@ -43,7 +43,8 @@ class EarlyKernel {
     static constexpr double means[parts] = {0.5, 0.2, 0.5, 0.1, 0.5};
     for (std::size_t p = 0; p < parts; ++p) variances_[p] = means[p] * exponential(parameters[p]);
     for (std::size_t k = 0; k < actions_; ++k)
-      action_rates_[k] = exponential(parameters[parts + k]) / (usual_length * usual_length * static_cast<double>(actions_));
+      action_rates_[k] =
+          exponential(parameters[parts + k]) / (usual_length * usual_length * static_cast<double>(actions_));
     active_count_ = 0;
     for (std::size_t c = 0; c < columns_; ++c)
       if (scales[c] > 0.0) active_[active_count_++] = c;

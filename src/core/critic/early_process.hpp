@@ -1,7 +1,8 @@
 // A Gaussian process on contexts and actions, which predicts losses from the first rounds better than the networks.
 //
-// Its parameters are fitted all the time, its factor has those of the time when it was begun. When the rounds have grown
-// by a quarter, a new factor is begun, which is built beside the present one in slices, so that no round takes long.
+// Its parameters are fitted all the time, its factor has those of the time when it was begun. When the rounds have
+// grown by a tenth, a new factor is begun, which is built beside the present one in slices, so that no round takes
+// long.
 #pragma once
 
 #include "critic/early_fit.hpp"
@@ -98,6 +99,10 @@ class EarlyProcess {
     return all && (state_.ready == 0.0 || factor().rows() > 0);
   }
 
+  std::size_t unsaved_bytes() const {
+    return factors_[0].unsaved_bytes() + factors_[1].unsaved_bytes() + fit_.unsaved_bytes();
+  }
+
   std::size_t arrays() const { return has_prior() ? 6 : 5; }
 
   Array array(std::size_t index) {
@@ -115,20 +120,20 @@ class EarlyProcess {
  private:
   static constexpr std::size_t most_columns = 128;
   static constexpr std::size_t least_rounds = 8;
-  static constexpr double prior_rounds = 10.0;  // of the share of the prior
-  static constexpr double tolerance = 0.5;      // standard deviations by which the prior may be worse
-  static constexpr double least_share = 0.02;   // of a prior that is kept
-  static constexpr double first_steps = 20.0;  // of the fit, before the first factor
+  static constexpr double prior_rounds = 10.0;                           // of the share of the prior
+  static constexpr double tolerance = 0.5;     // standard deviations by which the prior may be worse
+  static constexpr double least_share = 0.02;  // of a prior that is kept
+  static constexpr double first_steps = 20.0;                            // of the fit, before the first factor
   static constexpr std::size_t steps_per_round = 20, steps_of_many = 4;  // of them, if there are few rounds or many
-  static constexpr double growth = 1.25, growth_rounds = 3.0;            // of the rounds, until the next factor
-  static constexpr double slice = 250'000.0;  // multiplications per round, about 0.1 ms
+  static constexpr double growth = 1.1, growth_rounds = 3.0;             // of the rounds, until the next factor
+  static constexpr double slice = 250'000.0;                             // multiplications per round, about 0.1 ms
   static constexpr double rate = 0.1, momentum = 0.9, square_momentum = 0.99;  // of Adam
 
   struct State {
-    double ready = 0.0, present = 0.0;       // whether a factor is complete, and which one
-    double building = 0.0, factored = 0.0;   // whether the other one is being built, and with how many rounds it began
+    double ready = 0.0, present = 0.0;      // whether a factor is complete, and which one
+    double building = 0.0, factored = 0.0;  // whether the other one is being built, and with how many rounds it began
     double first_steps = 0.0, steps = 0.0, first_power = 1.0, second_power = 1.0;  // of the fit
-    double lowest = 0.0, highest = 0.0;      // losses
+    double lowest = 0.0, highest = 0.0;                                            // losses
     double prior_share = 1.0;
   };
 

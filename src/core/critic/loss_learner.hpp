@@ -11,10 +11,10 @@ namespace manul::MANUL_SIMD {
 class LossLearner {
  public:
   LossLearner(std::size_t width, std::size_t features, std::size_t action_columns, bool has_forest, bool unknown_losses,
-              std::uint64_t seed, std::size_t most_rows = 32768)
+              std::uint64_t seed, bool has_active_experts, std::size_t most_rows = 32768)
       : replay_(width, features, action_columns, unknown_losses, most_rows),
         critic_(width, features, replay_, has_forest, seed), one_knob_(has_forest),
-        has_early_(one_knob_ || action_columns <= most_early_columns), early_(replay_, one_knob_) {}
+        has_early_(one_knob_ || action_columns <= most_early_columns), early_(replay_, one_knob_, has_active_experts) {}
 
   const ReplayBuffer& replay() const { return replay_; }
   const Critic& critic() const { return critic_; }
@@ -124,11 +124,12 @@ class LossLearner {
   }
 
   bool is_valid() const {
-    return replay_.is_valid() && critic_.is_valid(replay_) && (!has_early_ || early_.is_valid(replay_)) && monitor_.is_valid() && is_count(change_.age) &&
-           is_count(change_.alarms) && is_count(change_.last_alarm) && is_count(differing_);
+    return replay_.is_valid() && critic_.is_valid(replay_) && (!has_early_ || early_.is_valid(replay_)) &&
+           monitor_.is_valid() && is_count(change_.age) && is_count(change_.alarms) && is_count(change_.last_alarm) &&
+           is_count(differing_);
   }
 
-  std::size_t unsaved_bytes() const { return critic_.unsaved_bytes(); }
+  std::size_t unsaved_bytes() const { return critic_.unsaved_bytes() + (has_early_ ? early_.unsaved_bytes() : 0); }
 
   std::size_t arrays() const { return early_end() + (has_start_ ? 1 : 0); }
 
@@ -156,7 +157,7 @@ class LossLearner {
   static constexpr double widest = 0.05, per_noise = 1.5;
   static constexpr double first_reach = 0.02, reach_per_round = 1.0 / 400.0;  // of a start, to each side
   static constexpr std::size_t most_early_columns = 3;  // of several knobs: with more, the first experts do not help
-  static constexpr double narrowing = 100.0;  // rounds after which the bandwidth begins to shrink
+  static constexpr double narrowing = 100.0;            // rounds after which the bandwidth begins to shrink
 
   std::size_t early_end() const { return own_arrays() + (has_early_ ? early_.arrays() : 0); }
   std::size_t own_arrays() const { return replay_.arrays() + critic_.arrays() + 2; }

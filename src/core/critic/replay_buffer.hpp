@@ -29,8 +29,8 @@ class ReplayBuffer {
     for (std::size_t i = 0; i < batch; ++i) rows_[i * stride_ + width_] = 1.0f;
   }
 
-  static constexpr std::size_t early = 512;  // rounds in which the unit of losses is computed anew with their bounds; the
-                                             // drift detector is silent for nearly as long
+  static constexpr std::size_t early = 512;  // rounds in which the unit of losses is computed anew with their bounds;
+                                             // the drift detector is silent for nearly as long
 
   std::size_t stride() const { return stride_; }
 

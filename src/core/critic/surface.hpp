@@ -28,7 +28,8 @@ struct WholeBox {
 class Surface {
  public:
   explicit Surface(std::size_t columns)
-      : columns_(columns), slopes_(most_hinges * columns), shapes_(columns * shape_size), linear_(columns), early_(columns) {}
+      : columns_(columns), slopes_(most_hinges * columns), shapes_(columns * shape_size), linear_(columns),
+        early_(columns) {}
 
   // What is mixed into the predictions of the networks.
   EarlySurface& early() { return early_; }

@@ -15,7 +15,8 @@ namespace manul::MANUL_SIMD {
 class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
  public:
   explicit AutoModel(const AutoSettings& settings)
-      : LossLearnerModel(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed),
+      : LossLearnerModel(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed,
+                         settings.early),
         actions_(settings.actions), bandwidth_(settings.bandwidth), start_(unit(settings.start)) {
     if (start_ >= 0.0) learner_.take_start();
     if (!settings.prior) return;

@@ -17,7 +17,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
  public:
   explicit AutoKnobsModel(const AutoKnobsSettings& settings)
       : LossLearnerModel(settings.width, settings.features, columns_of(settings), false, settings.unknown_losses,
-                         settings.seed),
+                         settings.seed, settings.early),
         seed_(settings.seed), count_(settings.count), columns_(0), moving_(0), surface_(columns_of(settings)) {
     for (std::size_t k = 0; k < count_; ++k) {
       knobs_[k] = settings.knobs[k];

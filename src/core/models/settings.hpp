@@ -65,6 +65,7 @@ struct AutoSettings {
   bool unknown_losses;       // losses are not scaled to [0, 1]
   std::size_t features = 0;  // rows of weights for named features, or 0 if contexts are rows
   double bandwidth = 0.0;    // in action units, or 0 if the model chooses it
+  bool early = true;         // whether it has experts for the first rounds
   double start = none;       // the action to start near
   bool prior = false;        // whether it has one
 };
@@ -76,6 +77,7 @@ struct AutoKnobsSettings {
   std::uint64_t seed;
   bool unknown_losses;
   std::size_t features = 0;
+  bool early = true;
   const double* starts = nullptr;  // the positions or categories to start near, each may be none
 };
 

@@ -98,7 +98,7 @@ struct Exploration {
   Schedule schedule;
   std::uint64_t seed;
   MANUL_SIMD::Atoms atoms = {};
-  double nearby = 0.0;  // the share of decisions that explore near the window, at the first epsilon
+  double nearby = 0.0;       // the share of decisions that explore near the window, at the first epsilon
   bool by_evidence = false;  // whether a model with evidence explores less
 
   // The epsilon of the next decision of a model that has learned from `rounds` rounds.

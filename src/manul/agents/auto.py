@@ -108,6 +108,7 @@ class Auto(BaseAgent[A]):
 
     _needs_range = False
     _takes_knobs = True
+    _early = True  # whether it has experts for the first rounds
 
     if not TYPE_CHECKING:
 
@@ -237,7 +238,7 @@ class Auto(BaseAgent[A]):
         if not _FOREST & arrays.keys():
             arrays = {**{name: array for name, array in player.state().items() if name in _FOREST}, **arrays}
         if "early" not in arrays:
-            new = {name: array for name, array in player.state().items() if name in _EARLY}
+            new = {name: array for name, array in player.views().items() if name in _EARLY}
             arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
         self.prior = prior_in(arrays, player, self._host.seen)
         if self.prior is not None:
@@ -322,8 +323,15 @@ class Auto(BaseAgent[A]):
     @property
     def _player_settings(self) -> dict[str, Any]:
         own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "by_evidence": self.epsilon == "auto"}
+        own["early"] = self._early
         start = {} if self.start is None else {"start": float(self.start)}
         return {**super()._player_settings, **own, **start}
+
+
+def as_critic(agent: Auto[Any]) -> Auto[Any]:
+    """A new agent that only learns from a log: without the experts for the first rounds, whose predictions fit their own decisions."""
+    agent._early = False
+    return agent
 
 
 def window_centres(

@@ -293,6 +293,7 @@ class AutoKnobs(Auto[A]):
             "nearby": self.nearby,
             "starts": self._starts,
             "by_evidence": self.epsilon == "auto",
+            "early": self._early,
         }
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from manul.actions.decision import Decisions, Within
 from manul.actions.schedules import Epsilon
 from manul.actions.space import ActionSpace
-from manul.agents.auto import Auto
+from manul.agents.auto import Auto, as_critic
 from manul.agents.auto_knobs import AutoKnobs
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
@@ -68,8 +68,8 @@ class CriticSettings:
         """An untrained critic; `bandwidth` and `epsilon` matter only when it decides."""
         common: dict[str, Any] = {"losses": self.losses, "epsilon": epsilon, "seed": self.seed}
         if not self.space.is_number:
-            return cast(Auto, AutoKnobs(actions=self.space, nearby=0.0, **common))
-        return Auto(actions=self.space.ends, bandwidth=bandwidth, **common)
+            return as_critic(cast(Auto, AutoKnobs(actions=self.space, nearby=0.0, **common)))
+        return as_critic(Auto(actions=self.space.ends, bandwidth=bandwidth, **common))
 
 
 def fold_numbers(rows: Rows, total: int) -> Numbers:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from manul.actions.decision import Decisions, Within
-from manul.agents.auto import Auto
+from manul.agents.auto import Auto, as_critic
 from manul.agents.density_critic import fit_critic
 from manul.errors import InputError
 from manul.logs.density_models import contexts_of, folds, ranges_of, require_one_knob, select
@@ -112,7 +112,7 @@ class _Training:
         actions = np.clip(self.log.actions[rows] + jitter, self.ranges[rows, 0], self.ranges[rows, 1])
         support = fit_critic(select(self.contexts, rows), actions, self.ranges[rows], self.seed)
         order = rng.permutation(rows)
-        critic = Auto(actions=self.actions, losses=self.losses, seed=self.seed)
+        critic = as_critic(Auto(actions=self.actions, losses=self.losses, seed=self.seed))
         decisions = Decisions(self.log.actions[order], np.ones(len(order)))
         critic.learn_many(select(self.contexts, order), decisions, self.log.losses[order])
         return Restricted(critic=critic, support=support, bandwidth=self.bandwidth)
