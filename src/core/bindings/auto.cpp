@@ -7,12 +7,13 @@ namespace {
 using AutoPlayer = ModelPlayer<CriticModel>;
 
 // With `features`, contexts are named, and up to this number of features have weights of their own.
-CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby) {
+CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby,
+                   PartsDict parts) {
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
   settings.exploration.nearby = nearby;
-  return kernels().new_auto(
-      {settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses), features, bandwidth});
+  return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses),
+                             features, bandwidth, to_parts(settings, parts)});
 }
 
 nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
@@ -71,12 +72,15 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
   all["alarms"] = report.alarms;
   all["last_alarm"] = report.last_alarm;
   all["clipped"] = report.clipped;
+  all["formula"] = report.formula;
+  all["hints"] = std::vector<double>(report.hints, report.hints + report.parts);
   return all;
 }
 
 void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
-  bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0);
+  bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0,
+                   "parts"_a.none() = nb::none());
   type.def("report", &report);
   type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a);
   bind_many<Matrix<float>>(type);

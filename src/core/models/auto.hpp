@@ -8,6 +8,7 @@
 
 #include "critic/loss_learner.hpp"
 #include "models/settings.hpp"
+#include "parts/formula_play.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -15,10 +16,15 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
  public:
   explicit AutoModel(const AutoSettings& settings)
       : LossLearnerModel(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed),
-        actions_(settings.actions), bandwidth_(settings.bandwidth) {}
+        actions_(settings.actions), bandwidth_(settings.bandwidth),
+        formula_(settings.parts, settings.width, settings.features > 0) {}
+
+  double age(double rounds) const override { return formula_.leads() ? formula_.rounds() : LossLearnerModel::age(rounds); }
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
+    double values[FormulaPlay::points];
+    if (predict(context, values)) return formula_window(values, within, bandwidth_);
     if (!learner_.is_warm()) return {0.5 * (within.low + within.high), half};
     if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_);
     const Range range = {unit(within.low), unit(within.high)};
@@ -34,6 +40,8 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
 
   Window best_window(const ContextView& context, Range within, double bandwidth) override {
     const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
+    double values[FormulaPlay::points];
+    if (predict(context, values)) return formula_window(values, within, bandwidth);
     learner_.look(context);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
@@ -43,29 +51,72 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
 
   void learn(const ContextView& context, const Outcome& outcome) override {
     const double action = unit(outcome.action);
+    if (!formula_.empty() && outcome.parts != nullptr) learn_parts(context, action, outcome);
     learner_.learn(context, &action, outcome.density * length(), outcome.loss);
+  }
+
+  bool is_valid() const override { return LossLearnerModel::is_valid() && formula_.is_valid(); }
+  std::size_t arrays() const override { return LossLearnerModel::arrays() + formula_.arrays(); }
+  Array array(std::size_t index) override {
+    const std::size_t own = LossLearnerModel::arrays();
+    return index < own ? LossLearnerModel::array(index) : formula_.array(index - own);
+  }
+  void fit(std::size_t index, std::size_t size) override {
+    if (index < LossLearnerModel::arrays()) LossLearnerModel::fit(index, size);
   }
 
   CriticReport report() const override {
     CriticReport all = learner_.report();
+    formula_.add_to(all);
     all.bandwidth = learner_.is_warm() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
     return all;
   }
 
   void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) override {
-    learner_.look(context);
-    float units[16] = {}, predicted[16];
-    for (std::size_t first = 0; first < count; first += 16) {
-      const std::size_t size = count - first < 16 ? count - first : 16;
-      for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(unit(actions[first + i]));
-      learner_.critic().score(units, 16, predicted);
-      for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
-    }
+    for (std::size_t i = 0; i < count; ++i) losses[i] = unit(actions[i]);
+    double values[FormulaPlay::points];
+    if (!predict(context, values)) return predict_losses(context, losses, count, losses);
+    for (std::size_t i = 0; i < count; ++i)
+      losses[i] = formula_.scaled_loss(ActionBasis::Place(losses[i]).value(values));
   }
 
  private:
   // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
   static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
+
+  // The values of the formula on its grid; false if there are none.
+  bool predict(const ContextView& context, double* values) {
+    const auto critic = [&](const double* positions, double* losses) {
+      if (learner_.is_warm()) predict_losses(context, positions, FormulaPlay::points, losses);
+      return learner_.is_warm();
+    };
+    return formula_.leads() && formula_.predict(context, critic, values);
+  }
+
+  // The losses that the critic predicts at positions.
+  void predict_losses(const ContextView& context, const double* positions, std::size_t count, double* losses) {
+    learner_.look(context);
+    float units[16] = {}, predicted[16];
+    for (std::size_t first = 0; first < count; first += 16) {
+      const std::size_t size = count - first < 16 ? count - first : 16;
+      for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(positions[first + i]);
+      learner_.critic().score(units, 16, predicted);
+      for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
+    }
+  }
+
+  void learn_parts(const ContextView& context, double position, const Outcome& outcome) {
+    double critic = __builtin_nan("");
+    if (learner_.is_warm()) predict_losses(context, &position, 1, &critic);
+    formula_.learn(context, position, outcome, critic);
+  }
+
+  Window formula_window(const double* values, Range within, double bandwidth) const {
+    const Window found = formula_.window(values, {unit(within.low), unit(within.high)}, bandwidth / length());
+    const double wide = smaller(found.bandwidth * length(), 0.5 * (within.high - within.low));
+    const double centre = clip(actions_.low + found.centre * length(), within.low + wide, within.high - wide);
+    return {centre, wide, found.most_exploring};
+  }
 
   double length() const { return actions_.high - actions_.low; }
   double unit(double action) const { return (action - actions_.low) / length(); }
@@ -113,6 +164,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
 
   Range actions_;
   double bandwidth_;  // 0 if the model chooses it
+  FormulaPlay formula_;
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -22,6 +22,8 @@ struct Outcome {
   double density;
   double loss;
   Range within;
+  const double* parts = nullptr;  // of an outcome that has parts, NaN where one was not seen
+  bool judged = false;            // whether the loss was reported beside them; otherwise the formula said it
 };
 
 // What has learned, and can be saved.
@@ -129,6 +131,9 @@ struct CriticReport {
   double alarms;
   double last_alarm;  // the round of the last alarm, or 0
   double clipped;     // losses outside their bounds, if their range is unknown
+  std::size_t parts;  // of the outcome that are predicted
+  double formula;     // the weight of the formula's prediction, from 0 to 1
+  double hints[8];    // of each part: the weight of the experts that believe the hint
 };
 
 // A model of the loss of every action.
@@ -155,8 +160,8 @@ class KnobsModel : public Model {
   virtual bool minimum(const ContextView& context, const KnobRange* ranges, const Limited& limited,
                        double* positions) = 0;
 
-  // `density` is relative to the uniform density.
-  virtual void learn(const ContextView& context, const double* positions, double density, double loss) = 0;
+  // The outcome's density is relative to the uniform density; the positions say the action.
+  virtual void learn(const ContextView& context, const double* positions, const Outcome& outcome) = 0;
 
   // The predicted losses of `count` actions, one row of positions each.
   virtual void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) = 0;

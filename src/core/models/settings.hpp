@@ -56,6 +56,37 @@ struct LinearSettings {
   double rate;
 };
 
+// The parts of an outcome, and what they are: 0 or 1, a number of things, or an amount that is not negative.
+enum class PartKind : std::uint8_t { yes_no, count, amount };
+
+struct PartSettings {
+  PartKind kind;
+  int hint;  // -1 if the part falls with the action, +1 if it rises, otherwise 0
+};
+
+// The formula of an outcome with parts.
+class OutcomeFormula {
+ public:
+  virtual ~OutcomeFormula() = default;
+
+  // The expected outcomes of `count` actions, NaN where the formula has no value. `expectations` has a column of `count`
+  // numbers for each part, and `fields` those of the context.
+  virtual void expect(const double* actions, std::size_t count, const double* expectations, const double* fields,
+                      double* values) const = 0;
+};
+
+struct PartsSettings {
+  static constexpr std::size_t most = 8, points = 96;  // parts, and points of the grid of actions
+
+  const OutcomeFormula* formula = nullptr;
+  std::size_t count = 0;  // of parts; 0: the outcome has none, or none that can be predicted
+  PartSettings parts[most] = {};
+  double actions[points] = {};  // at equidistant positions from 0 to 1, in the units of the formula
+  bool higher = false;          // whether higher outcomes are better
+  bool cost_aware = false;      // whether epsilon may be smaller where exploration costs most of the outcome
+  Range losses = {};            // that scaled losses stand for
+};
+
 struct AutoSettings {
   Range actions;
   std::size_t width;
@@ -63,6 +94,7 @@ struct AutoSettings {
   bool unknown_losses;       // losses are not scaled to [0, 1]
   std::size_t features = 0;  // rows of weights for named features, or 0 if contexts are rows
   double bandwidth = 0.0;    // in action units, or 0 if the model chooses it
+  PartsSettings parts = {};
 };
 
 struct AutoKnobsSettings {
@@ -72,6 +104,7 @@ struct AutoKnobsSettings {
   std::uint64_t seed;
   bool unknown_losses;
   std::size_t features = 0;
+  PartsSettings parts = {};  // with one knob
 };
 
 }  // namespace manul

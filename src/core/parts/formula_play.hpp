@@ -1,0 +1,119 @@
+// Plays an outcome with parts: near the action with the highest value by the formula, as long as that predicts outcomes
+// no worse than the critic of the loss does.
+#pragma once
+
+#include "models/policy_model.hpp"
+#include "parts/outcome_parts.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class FormulaPlay {
+ public:
+  static constexpr std::size_t points = OutcomeParts::points;  // a multiple of 16
+
+  // `width` and `named` are as in OutcomeParts.
+  FormulaPlay(const PartsSettings& settings, std::size_t width, bool named)
+      : settings_(settings), parts_(settings, width, named) {}
+
+  bool empty() const { return parts_.empty(); }
+  double rounds() const { return parts_.rounds(); }
+
+  // The weight of the formula's prediction, from 0 to 1; the critic of the loss has the rest.
+  double weight() const { return 1.0 / (1.0 + exponential(-judge_.evidence)); }
+
+  // Whether it decides. Otherwise the critic does, as if there were no formula.
+  bool leads() const { return !empty() && weight() >= 0.5; }
+
+  // The value of each action of the grid, better if higher; `critic(positions, losses)` predicts losses at `points`
+  // positions, or returns false. Returns false if there is no value.
+  template <class Critic>
+  bool predict(const ContextView& context, Critic&& critic, double* values) {
+    if (!leads() || !parts_.predict(context, values)) return false;
+    const double own = weight();
+    double positions[points], losses[points];
+    for (std::size_t g = 0; g < points; ++g) positions[g] = ActionBasis::position(g);
+    if (own > almost_all || !critic(positions, losses)) return true;
+    for (std::size_t g = 0; g < points; ++g) values[g] = own * values[g] - (1.0 - own) * original(losses[g]);
+    return true;
+  }
+
+  // A value as a loss of the model.
+  double scaled_loss(double value) const {
+    return settings_.losses.high < __builtin_inf()
+               ? (-value - settings_.losses.low) / (settings_.losses.high - settings_.losses.low)
+               : -value;
+  }
+
+  // The window among the positions of a range; `bandwidth` is its half-width, or 0 if it is chosen here.
+  Window window(const double* values, Range range, double bandwidth = 0.0) const {
+    const double whole = 0.5 * (range.high - range.low), age = parts_.rounds();
+    const double chosen = TUNE(20, 0.03) / __builtin_sqrt(__builtin_sqrt(1.0 + age / 100.0));
+    const double half = smaller(bandwidth > 0.0 ? bandwidth : chosen, whole);
+    return {OutcomeParts::best(values, range, half), half, settings_.cost_aware ? affordable(values, range) : 1.0};
+  }
+
+  // Learns from an outcome; `critic` is the loss that was predicted, or NaN.
+  void learn(const ContextView& context, double position, const Outcome& outcome, double critic) {
+    const double value = parts_.learn(context, position, outcome.parts), loss = original(outcome.loss);
+    if (!(value == value && critic == critic)) return;
+    const double own = loss + value, other = loss - original(critic);
+    judge_.rounds += 1.0;
+    const double rate = larger(1.0 / judge_.rounds, 1.0 / 1000.0);
+    judge_.own_square += rate * (own * own - judge_.own_square);
+    judge_.critic_square += rate * (other * other - judge_.critic_square);
+    const double unit = smaller(judge_.own_square, judge_.critic_square);
+    const double gain = unit > 0.0 ? clip((other * other - own * own) / unit, -2.0, 2.0) : 0.0;
+    const double prior = TUNE(21, 3.0);
+    judge_.evidence = clip(prior + 0.998 * (judge_.evidence - prior) + gain, -8.0, 8.0);
+  }
+
+  void add_to(CriticReport& report) const {
+    report.parts = parts_.count();
+    report.formula = weight();
+    for (std::size_t p = 0; p < parts_.count(); ++p) report.hints[p] = parts_.part(p).hint_weight();
+  }
+
+  std::size_t arrays() const { return empty() ? 0 : OutcomeParts::arrays + 1; }
+  Array array(std::size_t index) {
+    if (index < OutcomeParts::arrays) return parts_.array(index);
+    return {"judge", "f8", &judge_, sizeof judge_ / sizeof(double)};
+  }
+
+  bool is_valid() const {
+    return parts_.is_valid() && is_count(judge_.rounds) && finite(judge_.evidence) && finite(judge_.own_square) &&
+           finite(judge_.critic_square);
+  }
+
+ private:
+  static constexpr double almost_all = 0.99;  // of the weight
+
+  struct Judge {
+    double rounds = 0.0, evidence = TUNE(22, 3.0), own_square = 0.0, critic_square = 0.0;
+  };
+
+  double original(double loss) const {
+    return settings_.losses.high < __builtin_inf()
+               ? settings_.losses.low + loss * (settings_.losses.high - settings_.losses.low)
+               : loss;
+  }
+
+  // Epsilon is smaller if exploring anywhere costs most of the value.
+  static double affordable(const double* values, Range range) {
+    double most = -__builtin_inf(), mean = 0.0;
+    for (std::size_t g = 0; g < points; ++g) {
+      const double position = range.low + (range.high - range.low) * ActionBasis::position(g);
+      const double value = ActionBasis::Place(position).value(values);
+      most = larger(most, value), mean += value / points;
+    }
+    if (!(most > 0.0)) return least_exploring;
+    const double gap = (most - mean) / most;
+    return gap > 0.4 ? larger(0.02 / gap, least_exploring) : 1.0;
+  }
+  static constexpr double least_exploring = 0.0005;
+
+  PartsSettings settings_;
+  OutcomeParts parts_;
+  Judge judge_;
+};
+
+}  // namespace manul::MANUL_SIMD
