@@ -1,7 +1,7 @@
 // Formulas as postfix programs; manul/utils/formulas.py parses and compiles them.
 //
 // A result that is not finite is NaN, and so is everything that needs it; `and`, `or` and `if` do not need what Python
-// would not evaluate.
+// would not evaluate, and a product with a factor of 0 does not need the other one.
 #pragma once
 
 #include <algorithm>
@@ -121,6 +121,8 @@ class Program {
 
   static double apply(Operation operation, const double* x) {
     const double a = x[0], none = __builtin_nan("");
+    if (operation == Operation::multiply && std::isnan(a)) return x[1] == 0.0 ? 0.0 : none;
+    if (operation == Operation::multiply && std::isnan(x[1])) return a == 0.0 ? 0.0 : none;
     if (std::isnan(a)) return none;
     if (operation == Operation::both) return a == 0.0 ? 0.0 : truth(x[1]);
     if (operation == Operation::either) return a != 0.0 ? 1.0 : truth(x[1]);

@@ -23,9 +23,10 @@ from manul.agents.auto import FEATURES, Auto
 from manul.agents.critic_report import Report, critic_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.contexts import conversion
-from manul.contexts.batches import NamedBatch
+from manul.contexts.batches import NamedBatch, rows_with
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
+from manul.outcomes import PartValue
 from manul.utils import model_files
 from manul.utils.validation import (
     LARGEST_DENSITY,
@@ -122,9 +123,20 @@ class AutoKnobs(Auto[A]):
         )
 
     def learn(
-        self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
+        self,
+        context: Context,
+        decision: Decision[A],
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        parts: Mapping[str, PartValue] | None = None,
     ) -> None:
-        value = self.outcome.read(loss, reward)
+        told: tuple[Any, ...] = ()
+        if parts is None:
+            value = self.outcome.read(loss, reward)
+        else:
+            read = self._read_parts(context, decision, loss, reward, parts)
+            value, told = read.loss, read[1:] if self._models_parts else ()
         try:
             action, density = decision.action, float(decision.density)
         except (AttributeError, TypeError, ValueError):
@@ -137,12 +149,12 @@ class AutoKnobs(Auto[A]):
         native = self._host.native
         if native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
             with suppress(TypeError, _core.Rejected):  # the checks below raise the error with its reason
-                late = native.learn(context, positions, scaled, value)
+                late = native.learn(context, positions, scaled, value, *told)
         if late is NotImplemented:
             self._check_outcomes(np.array([density]), np.array([value]))
             player, context = self._host.player_and_context(self, context)
             with self._host.explain_rejection():
-                late = player.learn(context, positions, scaled, value)
+                late = player.learn(context, positions, scaled, value, *told)
         self._latest = decision
         if late:
             self._host.warn_of_late_fields([context], stacklevel=2)
@@ -154,16 +166,18 @@ class AutoKnobs(Auto[A]):
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
-        values = self.outcome.read_many(losses, rewards)
         batch = self._host.batch(contexts)
+        told = self._read_many(contexts, batch, decisions, losses, rewards, parts)
+        values = told.losses
         positions = self.space.rows(decisions.actions, len(batch))
         densities = np.ascontiguousarray(decisions.densities, dtype=np.float64)
         for name, column in (("densities", densities), (self.outcome.keywords, values)):
             check_shape(name, column, len(batch))
         self._check_outcomes(densities, values)
         with self._host.player_and_contexts(self, batch) as (player, rows):
-            player.learn_many(rows, positions, self.space.relative(densities, positions), values)
+            player.learn_many(rows, positions, self.space.relative(densities, positions), values, *self._modelled(told))
         self._batches.learn(decisions, stacklevel=2)
         self._host.warn_of_late_fields(batch, stacklevel=2)
 
@@ -283,13 +297,13 @@ class AutoKnobs(Auto[A]):
         if limits is None or not limits.fields:
             return None if limits is None else limits.core, None
         named = conversion.to_dict(context) if conversion.is_named(context) else None
-        return limits.core, field_values(limits, named)
+        return limits.core, field_values(limits.fields, named)
 
     def _limited_rows(self, batch: conversion.Row | NamedBatch) -> tuple[_core.KnobLimits | None, Floats | None]:
         limits = self._limits
         if limits is None or not limits.fields:
             return self._limited(None)
-        values = [field_values(limits, row) for row in _rows_with(batch, limits.fields)]
+        values = [field_values(limits.fields, row) for row in rows_with(batch, limits.fields)]
         return limits.core, np.array(values, dtype=np.float64).reshape(len(batch), len(limits.fields))
 
     @contextmanager
@@ -321,12 +335,3 @@ class AutoKnobs(Auto[A]):
 
     def __repr__(self) -> str:
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
-
-
-def _rows_with(batch: conversion.Row | NamedBatch, names: Sequence[str]) -> Iterator[Mapping[str, Any] | None]:
-    """The rows of a batch, of tables only the columns with these names; None for rows of numbers."""
-    columns = batch.contexts if isinstance(batch, NamedBatch) else None
-    if isinstance(columns, dict):
-        columns = {name: columns[name] for name in names if name in columns}
-        return ({name: values[row] for name, values in columns.items()} for row in range(len(batch)))
-    return (batch[row] if isinstance(batch, NamedBatch) else None for row in range(len(batch)))
