@@ -18,9 +18,9 @@ CriticModel* build(PlayerSettings& settings, std::uint32_t features, double band
 
 nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
 
-// The distribution around a window, if a share of the decisions explores nearby.
-Levels levels(const AutoPlayer& player, double centre, double bandwidth, double low, double high) {
-  return to_levels(player.ladder({centre, bandwidth}, {low, high}));
+// The distribution around a window, if a share of the decisions explores nearby; `epsilon` is that of `played`.
+Levels levels(const AutoPlayer& player, double centre, double bandwidth, double low, double high, double epsilon) {
+  return to_levels(player.ladder({centre, bandwidth, epsilon}, {low, high}));
 }
 
 // The predicted losses of as many actions per context as fit into `actions`, row by row.
@@ -73,6 +73,7 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
   all["last_alarm"] = report.last_alarm;
   all["clipped"] = report.clipped;
   all["formula"] = report.formula;
+  all["explained"] = report.explained;
   all["hints"] = std::vector<double>(report.hints, report.hints + report.parts);
   return all;
 }
@@ -82,7 +83,7 @@ void bind_auto(nb::module_& module) {
   bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0,
                    "parts"_a.none() = nb::none());
   type.def("report", &report);
-  type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a);
+  type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a, "epsilon"_a);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);
   bind_many<Columns>(type);

@@ -119,7 +119,7 @@ PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts);
 // The parts of one outcome, and those of many, one row each.
 using Parts = std::optional<std::vector<double>>;
 using ManyParts = std::optional<Matrix<double>>;
-using ManyJudged = std::optional<Vector<bool>>;
+using ManyJudged = std::optional<Vector<double>>;  // 1 or 0
 const double* to_parts(const BasePlayer& player, const Parts& parts);
 const double* to_parts(const BasePlayer& player, const ManyParts& parts, std::size_t count);
 

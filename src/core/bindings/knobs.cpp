@@ -264,7 +264,7 @@ void learn_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<doub
   nb::gil_scoped_release unlocked;
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     player.learn(context, positions.data() + i * size, densities.data()[i], losses.data()[i], row(i),
-                 judged && judged->data()[i]);
+                 judged && judged->data()[i] != 0.0);
   });
 }
 

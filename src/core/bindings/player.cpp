@@ -21,6 +21,13 @@ Pair window(Player& player, const Context& context, double low, double high) {
   return {window.centre, window.bandwidth};
 }
 
+// The window, and the share of decisions that explore.
+template <class Context>
+std::tuple<double, double, double> played(Player& player, const Context& context, double low, double high) {
+  const Window window = player.window(view(player, context), {low, high});
+  return {window.centre, window.bandwidth, window.exploring(player.epsilon())};
+}
+
 // The action, its density and the floor.
 using Draw = std::tuple<double, double, double>;
 
@@ -51,6 +58,7 @@ template <class Context>
 void bind_single(nb::class_<Player, BasePlayer>& type) {
   const auto context = "context"_a.noconvert();
   type.def("window", &window<Context>, context, "low"_a, "high"_a);
+  type.def("played", &played<Context>, context, "low"_a, "high"_a);
   type.def("decide", &decide<Context>, context, "low"_a, "high"_a);
   type.def("decide_again", &decide_again<Context>, context, "low"_a, "high"_a, "number"_a);
   type.def("learn", &learn<Context>, context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a,
@@ -179,11 +187,13 @@ PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts) {
 }
 
 const double* to_parts(const BasePlayer& player, const Parts& parts) {
+  if (player.settings().outcome.kinds.empty()) return nullptr;
   if (parts && parts->size() != player.settings().outcome.kinds.size()) throw Rejected();
   return parts ? parts->data() : nullptr;
 }
 
 const double* to_parts(const BasePlayer& player, const ManyParts& parts, std::size_t count) {
+  if (player.settings().outcome.kinds.empty()) return nullptr;
   if (parts && (parts->shape(0) != count || parts->shape(1) != player.settings().outcome.kinds.size()))
     throw Rejected();
   return parts ? parts->data() : nullptr;

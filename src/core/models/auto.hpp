@@ -19,13 +19,13 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
         actions_(settings.actions), bandwidth_(settings.bandwidth),
         formula_(settings.parts, settings.width, settings.features > 0) {}
 
-  double age(double rounds) const override { return formula_.leads() ? formula_.rounds() : LossLearnerModel::age(rounds); }
+  double age(double rounds) const override { return formula_.age(LossLearnerModel::age(rounds)); }
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
     double values[FormulaPlay::points];
     if (predict(context, values)) return formula_window(values, within, bandwidth_);
-    if (!learner_.is_warm()) return {0.5 * (within.low + within.high), half};
+    if (!learner_.is_warm() || formula_.explores()) return {0.5 * (within.low + within.high), half};
     if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));

@@ -37,7 +37,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       windows[0] = {found.centre, found.bandwidth, 0, false, found.most_exploring};
       return;
     }
-    if (!learner_.is_warm()) return start_windows(ranges, windows);
+    if (!learner_.is_warm() || formula_.explores()) return start_windows(ranges, windows);
     learner_.look(context);
     const SearchBox box = search_box(ranges);
     const double h = learner_.bandwidth(__builtin_sqrt(__builtin_sqrt(static_cast<double>(moving_))));
@@ -102,7 +102,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     return all;
   }
 
-  double age(double rounds) const override { return formula_.leads() ? formula_.rounds() : LossLearnerModel::age(rounds); }
+  double age(double rounds) const override { return formula_.age(LossLearnerModel::age(rounds)); }
   bool is_valid() const override { return LossLearnerModel::is_valid() && formula_.is_valid(); }
   std::size_t arrays() const override { return LossLearnerModel::arrays() + formula_.arrays(); }
   Array array(std::size_t index) override {

@@ -133,6 +133,7 @@ struct CriticReport {
   double clipped;     // losses outside their bounds, if their range is unknown
   std::size_t parts;  // of the outcome that are predicted
   double formula;     // the weight of the formula's prediction, from 0 to 1
+  double explained;   // the share of the variance of reported values that the formula explains, or 1
   double hints[8];    // of each part: the weight of the experts that believe the hint
 };
 

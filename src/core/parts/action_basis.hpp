@@ -7,6 +7,10 @@
 #include "models/settings.hpp"
 #include "numerics/arithmetic.hpp"
 
+#ifndef TUNE
+#define TUNE(index, value) (value)
+#endif
+
 namespace manul::MANUL_SIMD {
 
 class ActionBasis {

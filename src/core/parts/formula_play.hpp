@@ -22,7 +22,15 @@ class FormulaPlay {
   double weight() const { return 1.0 / (1.0 + exponential(-judge_.evidence)); }
 
   // Whether it decides. Otherwise the critic does, as if there were no formula.
-  bool leads() const { return !empty() && weight() >= 0.5; }
+  bool leads() const { return !empty() && judge_.since == 0.0 && weight() >= 0.5; }
+
+  // After a wrong formula, whose actions were few, the critic explores first, as at the beginning.
+  bool explores() const { return !empty() && judge_.since > 0.0 && judge_.since <= exploring_rounds; }
+
+  // The rounds that schedules of exploration depend on; `critic` are those of the critic.
+  double age(double critic) const {
+    return leads() ? parts_.rounds() : judge_.since > 0.0 ? smaller(critic, judge_.since - 1.0) : critic;
+  }
 
   // The value of each action of the grid, better if higher; `critic(positions, losses)` predicts losses at `points`
   // positions, or returns false. Returns false if there is no value.
@@ -49,27 +57,36 @@ class FormulaPlay {
     const double whole = 0.5 * (range.high - range.low), age = parts_.rounds();
     const double chosen = TUNE(20, 0.03) / __builtin_sqrt(__builtin_sqrt(1.0 + age / 100.0));
     const double half = smaller(bandwidth > 0.0 ? bandwidth : chosen, whole);
-    return {OutcomeParts::best(values, range, half), half, settings_.cost_aware ? affordable(values, range) : 1.0};
+    const double faded = larger(0.05 / (1.0 + age / 200.0), 0.002);
+    const double most = settings_.cost_aware ? smaller(faded, affordable(values, range)) : 1.0;
+    return {OutcomeParts::best(values, range, half), half, most};
   }
 
   // Learns from an outcome; `critic` is the loss that was predicted, or NaN.
   void learn(const ContextView& context, double position, const Outcome& outcome, double critic) {
-    const double value = parts_.learn(context, position, outcome.parts), loss = original(outcome.loss);
+    const double loss = original(outcome.loss), value = parts_.learn(context, position, outcome.parts);
+    if (outcome.judged) judge_formula(-loss, parts_.value(context, position, outcome.parts));
+    if (judge_.since > 0.0) judge_.since += 1.0;
     if (!(value == value && critic == critic)) return;
     const double own = loss + value, other = loss - original(critic);
     judge_.rounds += 1.0;
-    const double rate = larger(1.0 / judge_.rounds, 1.0 / 1000.0);
+    const double rate = larger(1.0 / judge_.rounds, 1.0 / memory);
     judge_.own_square += rate * (own * own - judge_.own_square);
     judge_.critic_square += rate * (other * other - judge_.critic_square);
     const double unit = smaller(judge_.own_square, judge_.critic_square);
     const double gain = unit > 0.0 ? clip((other * other - own * own) / unit, -2.0, 2.0) : 0.0;
-    const double prior = TUNE(21, 3.0);
-    judge_.evidence = clip(prior + 0.998 * (judge_.evidence - prior) + gain, -8.0, 8.0);
+    judge_.evidence = clip(first_evidence + retention * (judge_.evidence - first_evidence) + gain, -8.0, 8.0);
+  }
+
+  // The share of the variance of reported values that the formula explains, given the parts; 1 if none were reported.
+  double explained() const {
+    return judge_.variance > 0.0 ? larger(0.0, 1.0 - judge_.unexplained / judge_.variance) : 1.0;
   }
 
   void add_to(CriticReport& report) const {
     report.parts = parts_.count();
-    report.formula = weight();
+    report.formula = leads() ? weight() : 0.0;
+    report.explained = explained();
     for (std::size_t p = 0; p < parts_.count(); ++p) report.hints[p] = parts_.part(p).hint_weight();
   }
 
@@ -80,16 +97,39 @@ class FormulaPlay {
   }
 
   bool is_valid() const {
-    return parts_.is_valid() && is_count(judge_.rounds) && finite(judge_.evidence) && finite(judge_.own_square) &&
+    return parts_.is_valid() && is_count(judge_.rounds) && is_count(judge_.since) && is_count(judge_.reported) &&
+           finite(judge_.mean) && finite(judge_.variance) && finite(judge_.unexplained) && finite(judge_.evidence) && finite(judge_.own_square) &&
            finite(judge_.critic_square);
   }
 
  private:
   static constexpr double almost_all = 0.99;  // of the weight
+  static constexpr double exploring_rounds = 10.0;  // as the critic's own
+
+  static constexpr double first_evidence = 3.0;
+  static constexpr double memory = 1000.0, retention = 0.998;  // of what is judged, in rounds and per round
+  // A formula is wrong if it explains less of the reported values, and right again if it explains more.
+  static constexpr double least_reported = 8.0, least_explained = 0.5, well_explained = 0.8;
 
   struct Judge {
-    double rounds = 0.0, evidence = TUNE(22, 3.0), own_square = 0.0, critic_square = 0.0;
+    double rounds = 0.0, evidence = first_evidence, own_square = 0.0, critic_square = 0.0;
+    double reported = 0.0, mean = 0.0, variance = 0.0, unexplained = 0.0;  // of reported values
+    double since = 0.0;  // rounds since the formula was found to be wrong, or 0
   };
+
+  // Judges the formula by a value that was reported and the one that it says, given the parts.
+  void judge_formula(double reported, double said) {
+    if (!(said == said)) return;
+    judge_.reported += 1.0;
+    const double rate = larger(1.0 / judge_.reported, 1.0 / memory), before = reported - judge_.mean;
+    judge_.mean += rate * before;
+    const double square = before * (reported - judge_.mean), error = (reported - said) * (reported - said);
+    judge_.variance += rate * (square - judge_.variance);
+    judge_.unexplained += rate * (error - judge_.unexplained);
+    if (judge_.reported < least_reported) return;
+    if (judge_.since == 0.0 && explained() < least_explained) judge_.since = 1.0;
+    if (judge_.since > 0.0 && explained() > well_explained) judge_.since = 0.0;
+  }
 
   double original(double loss) const {
     return settings_.losses.high < __builtin_inf()

@@ -6,10 +6,6 @@
 
 namespace manul::MANUL_SIMD {
 
-#ifndef TUNE
-#define TUNE(index, value) (value)
-#endif
-
 class OutcomePart {
  public:
   OutcomePart() = default;
@@ -148,23 +144,23 @@ class OutcomePart {
     const bool lin = true, log = true, no = false;
     if (settings_.kind == PartKind::yes_no) {
       const PartPrior prior = {settings_.hint > 0 ? 0.0 : -1.5, 6.0, TUNE(0, 2.5)};
-      const double own = settings_.hint == 0 ? TUNE(1, 2.5) : TUNE(2, 1.75);
+      const double own = settings_.hint == 0 ? TUNE(1, 2.5) : TUNE(2, 1.0);
       add({lin, log, no, no, 0.0, 0.0, own, no, true}, prior, columns, 0.0);
-      if (TUNE(3, 1)) add({lin, log, true, no, 1.0, 0.0, own, no, true}, prior, columns, 0.0);
+      if (TUNE(3, 1)) add({lin, log, true, no, 1.0, 0.0, own, no, true}, prior, columns, TUNE(10, -2));
       add({lin, no, no, no, 1.0, 0.7, own, no, true}, prior, columns, 0.0);
       add({no, log, no, no, 1.0, 0.7, own, no, true}, prior, columns, 0.0);
-      if (TUNE(4, 1)) add({lin, no, no, no, 4.0, 3.0, 4.0, no, true}, prior, columns, 0.0);
-      if (TUNE(4, 1)) add({no, log, no, no, 4.0, 3.0, 4.0, no, true}, prior, columns, 0.0);
-      add({lin, no, no, no, 1.0, 0.7, own, true, true}, prior, columns, 0.0);
-      add({no, log, no, no, 1.0, 0.7, own, true, true}, prior, columns, 0.0);
+      if (TUNE(4, 1)) add({lin, no, no, no, 4.0, 3.0, TUNE(11, 4.0), no, true}, prior, columns, TUNE(12, -1));
+      if (TUNE(4, 1)) add({no, log, no, no, 4.0, 3.0, TUNE(11, 4.0), no, true}, prior, columns, TUNE(12, -1));
+      add({lin, no, no, no, 1.0, 0.7, TUNE(13, 1.75) * own, true, true}, prior, columns, 0.0);
+      add({no, log, no, no, 1.0, 0.7, TUNE(13, 1.75) * own, true, true}, prior, columns, 0.0);
       if (TUNE(5, 1)) add({no, log, no, true, 2.0, 1.0, own, no, true}, prior, columns, TUNE(6, -1));
       if (settings_.hint == 0) return;
       add({lin, no, no, no, 1.0, 0.7, 2.5, no, false}, {prior.intercept, 6.0, 0.0}, columns, TUNE(7, -3));
       add({no, log, no, no, 1.0, 0.7, 2.5, no, false}, {prior.intercept, 6.0, 0.0}, columns, TUNE(7, -3));
     } else if (settings_.kind == PartKind::count) {
-      const double slope = 2.0 * basis.log_deviation();
-      const PartPrior prior = {0.0, 6.0, slope};
-      const double own = settings_.hint == 0 ? slope : 0.5 * slope;
+      const double slope = TUNE(15, 2.5) * basis.log_deviation();
+      const PartPrior prior = {TUNE(16, 0.0), TUNE(17, 6.0), slope};
+      const double own = settings_.hint == 0 ? slope : TUNE(14, 0.5) * slope;
       add({no, log, no, no, 0.0, 0.0, own, no, true}, prior, columns, 0.0);
       add({no, log, no, no, 1.0, 0.5, own, no, true}, prior, columns, 0.0);
       add({lin, no, no, no, 1.0, 0.5, own, no, true}, prior, columns, 0.0);

@@ -67,6 +67,14 @@ class OutcomeParts {
     return settings_.higher ? value : -value;
   }
 
+  // What the formula says of the parts of an action, better if higher, or NaN.
+  double value(const ContextView& context, double position, const double* seen) const {
+    const double action = ActionBasis::Place(position).value(settings_.actions);
+    double value;
+    settings_.formula->expect(&action, 1, seen, context.fields, &value);
+    return settings_.higher ? value : -value;
+  }
+
   // The best centre of a window with this half-width among positions: where the mean value is highest.
   static double best(const double* values, Range range, double half) {
     constexpr std::size_t parts = 2 * points;

@@ -176,11 +176,13 @@ class PartExpert {
     z_[0] = 1.0;
     for (std::size_t i = 0; i < used; ++i) z_[1 + i] = z[i];
     for (std::size_t i = 0; i < used && i < multiplied_; ++i)
-      for (std::size_t k = 0; k <= i; ++k) z_[product(i, k)] = k < i ? z[i] * z[k] : (z[i] * z[i] - 1.0) * 0.7071;
+      for (std::size_t k = 0; k <= i; ++k) z_[product(i, k)] = k < i ? bent(z[i]) * bent(z[k]) : (z[i] * z[i] - 1.0) * 0.7071;
     if (first_sloped_ == first_single_) return;
     z_[first_sloped_] = 1.0;
     for (std::size_t i = 0; i < used; ++i) z_[first_sloped_ + 1 + i] = z[i];
   }
+
+  static double bent(double z) { return clip(z, -TUNE(8, 0.5), TUNE(8, 0.5)) / TUNE(9, 0.43); }
 
   void add_row(std::size_t feature, double weight, double* sums) const {
     if (weight == 0.0) return;

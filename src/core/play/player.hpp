@@ -21,7 +21,7 @@ struct Outcomes {
   const double* densities;
   const double* losses;
   const double* parts = nullptr;  // one row per outcome, or null
-  const bool* judged = nullptr;
+  const double* judged = nullptr;  // 1 or 0
 };
 
 // The output arrays of many decisions.
@@ -43,7 +43,7 @@ class Player : public BasePlayer {
 
   // The distribution around a window if a share of the decisions explores nearby.
   Ladder ladder(Window window, Range within) const {
-    return settings_.exploration.ladder(window, epsilon(), check(within));
+    return settings_.exploration.ladder(window, window.exploring(epsilon()), check(within));
   }
 
   Decision decide(const ContextView& context, Range within) {
@@ -167,7 +167,7 @@ class Player : public BasePlayer {
 
   Outcome logged(const Rows& rows, const Outcomes& outcomes, std::size_t i) const {
     return scale(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i), parts(outcomes, i),
-                 outcomes.judged != nullptr && outcomes.judged[i]);
+                 outcomes.judged != nullptr && outcomes.judged[i] != 0.0);
   }
 
   void check(const Rows& rows) const {

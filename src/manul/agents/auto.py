@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.actions.decision import A, Within
-from manul.actions.distribution import Atoms, Distribution
+from manul.actions.decision import A, Narrowing
 from manul.actions.kinds.choice import Choice, O
 from manul.actions.kinds.knob import Knob, mix_levels
 from manul.actions.kinds.span import Span
@@ -24,6 +23,7 @@ from manul.actions.kinds.stepped import Stepped
 from manul.actions.limits import FunctionLimits, Limit, LimitsFunction
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading
+from manul.actions.smoothing import explore, smooth
 from manul.actions.space import ActionSpace, KnobLike, Pair
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent, row_ends
@@ -38,6 +38,8 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
 Limits = Sequence[str | Limit] | LimitsFunction | None
 NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a share of the range
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+POINTS = 96  # of the core's grid of actions for outcomes with parts
+_PARTS = {"part_scales", "part_experts", "parts", "judge"}  # arrays, as are the next
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
 
@@ -139,7 +141,6 @@ class Auto(BaseAgent[A]):
         if fades:
             self.epsilon = "auto"
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
-        self._plays_windows = not self.nearby
         self.limits = limits
         self._check_settings(bandwidth)
 
@@ -173,13 +174,15 @@ class Auto(BaseAgent[A]):
         """Restore the state of a file, its `arrays`, in a new `player`.
 
         In files of older versions, the features of named contexts share columns, and there is no forest: it starts to grow.
+        So do models of parts, which agents that `optimize` returns do not have yet.
         """
         if self._host.seen.named and "deep_features" not in arrays:
             names = player.fields, player.names, player.columns
             player = self._host.hold(super()._make_named_player(), self._host.seen)
             player.fields, player.names, player.columns = names
-        if not _FOREST & arrays.keys():
-            arrays = {**{name: array for name, array in player.state().items() if name in _FOREST}, **arrays}
+        for group in (_FOREST, _PARTS):
+            if not group & arrays.keys():
+                arrays = {**{name: array for name, array in player.state().items() if name in group}, **arrays}
         super()._restore(player, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
@@ -230,10 +233,18 @@ class Auto(BaseAgent[A]):
                 del settings[name]
         return settings
 
-    def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
-        if not self.nearby:
-            return super()._explore(centre, bandwidth, within)
-        return mix_levels(self._host.player.levels(centre, bandwidth, *within))
+    @property
+    def _plays_windows(self) -> bool:  # type: ignore[override]
+        return not self.nearby and not self._models_parts  # whose epsilon depends on the context
+
+    def distribution(self, context: Context, within: Narrowing | None = None) -> Any:
+        ends = self._narrow(within)
+        player, features = self._host.player_and_context(self, context)
+        with self._host.explain_rejection():
+            centre, bandwidth, epsilon = player.played(features, *ends)
+        if self.nearby:
+            return mix_levels(player.levels(centre, bandwidth, *ends, epsilon))
+        return explore(smooth(centre, bandwidth, ends), epsilon, ends)
 
     def _curve(self, context: Any, points: int) -> dict[str, Floats]:
         actions = self._range.low + (np.arange(points) + 0.5) / points * self._range.span
@@ -248,7 +259,21 @@ class Auto(BaseAgent[A]):
 
     @property
     def _player_settings(self) -> dict[str, Any]:
-        return {**super()._player_settings, "bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0}
+        own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "parts": self._parts_in_core}
+        return {**super()._player_settings, **own}
+
+    @property
+    def _models_parts(self) -> bool:  # type: ignore[override]
+        return self._reader is not None and self._reader.is_in_core
+
+    @property
+    def _parts_in_core(self) -> dict[str, Any] | None:
+        """The formula of the outcome as the core takes it; None if there is none, or several knobs."""
+        settings = None if self._reader is None else self._reader.core_settings()
+        if settings is None:
+            return None
+        actions = self.space.knobs[0][1].column(np.linspace(0.0, 1.0, POINTS)).tolist()
+        return {**settings, "actions": actions, "cost_aware": self.epsilon == "auto"}
 
 
 def window_centres(

@@ -51,7 +51,8 @@ class AutoKnobs(Auto[A]):
                 "bandwidth applies to a range of numbers; with other knobs, Auto chooses it.", "bandwidth"
             )
         self.bandwidth = None
-        self.nearby: float = NEARBY if self.nearby is None else self.nearby
+        default = 0.0 if self._models_parts else NEARBY
+        self.nearby: float = default if self.nearby is None else self.nearby
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed."""
@@ -285,6 +286,7 @@ class AutoKnobs(Auto[A]):
             "epsilon": self._schedule.core,
             "seed": self.seed,
             "nearby": self.nearby,
+            "parts": self._parts_in_core,
         }
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:
