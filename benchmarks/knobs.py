@@ -124,22 +124,14 @@ def play_lightgbm(world: Several, seed: int) -> Columns:
 
 def play_gp(world: Several, seed: int) -> Columns:
     """A Gaussian process of `benchmarks.gp_ucb`; the random candidate with the lowest confidence bound is played."""
-    knobs, rng, rounds = ActionSpace(world.actions), np.random.default_rng(seed), len(world)
-    actions, losses = _random_actions(knobs, rng, rounds), np.empty(rounds)
-    model, kernel = None, None
-    for number in range(rounds):
-        known = np.column_stack([world.contexts[:number], _features(knobs, actions[:number])])
-        if number in {gp_ucb.FIRST * 2**power for power in range(20)}:
-            model = gp_ucb.fit(known, losses[:number], kernel=None)
-            kernel = model.kernel_
-        elif number > gp_ucb.FIRST and number % gp_ucb.UPDATE == 0:
-            model = gp_ucb.fit(known, losses[:number], kernel=kernel)
-        if model is not None:
-            candidates = _random_actions(knobs, rng, CANDIDATES)
-            rows = np.column_stack([np.tile(world.contexts[number], (CANDIDATES, 1)), _features(knobs, candidates)])
-            mean, deviation = model.predict(rows, return_std=True)
-            actions[number] = candidates[int(np.argmin(mean - gp_ucb.DEVIATIONS * deviation))]
-        losses[number] = world.loss(number, _action(knobs, actions[number]))
+    knobs = ActionSpace(world.actions)
+    actions = gp_ucb.play(
+        world.contexts.astype(np.float64),
+        lambda shares, number: world.loss(number, _action(knobs, shares)),
+        candidates=lambda rng, _: _random_actions(knobs, rng, CANDIDATES),
+        features=lambda shares: _features(knobs, shares),
+        seed=seed,
+    )
     return _columns([_action(knobs, shares) for shares in actions])
 
 

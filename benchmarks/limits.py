@@ -30,6 +30,15 @@ class Check:
         verdict = "ok  " if self.ok else "MISS"
         return f"{verdict} {self.name}: {self.value:.4g} (limit {self.limit:.4g}){self.note and ', '}{self.note}"
 
+    @property
+    def verdict(self) -> str:
+        """The line with how far the limit was missed.
+
+        >>> Check("loss", 0.5, 0.4).verdict
+        'missed by 0.1  loss: 0.5 (limit 0.4)'
+        """
+        return f"{'met' if self.ok else f'missed by {self.value - self.limit:.2g}':14} {self.line[5:]}"
+
 
 def mean_check(name: str, values: Sequence[float], limit: float, note: str = "") -> Check:
     """Check a mean over seeds; the note begins with its standard error.

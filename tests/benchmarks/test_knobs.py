@@ -24,13 +24,18 @@ def test_the_lightgbm_critic_chooses_what_it_predicts_to_be_best(name, monkeypat
 
 def test_the_process_chooses_the_lowest_confidence_bound(monkeypatch):
     class Process:
-        kernel_ = None
+        parameters = None
 
-        def predict(self, rows, return_std):
-            assert return_std
-            return rows[:, -1], np.zeros(len(rows))
+        def __init__(self, *_):
+            pass
 
-    monkeypatch.setattr(gp_ucb, "fit", lambda *_, **__: Process())
+        def predict(self, _, features):
+            return features[:, -1], np.zeros(len(features))
+
+        def add(self, *_):
+            pass
+
+    monkeypatch.setattr(gp_ucb, "Process", Process)
     actions = knobs.play_gp(knobs.PROBLEMS["sep2"].draw(40, 0), 0)
     assert actions["knob2"][gp_ucb.FIRST :].max() < 0.1
 
