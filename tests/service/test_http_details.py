@@ -52,7 +52,9 @@ async def test_the_description_asks_for_a_token_only_if_there_are_tokens(tmp_pat
         described = (await service.client.get("/openapi.json")).json()
     decide = described["paths"]["/v1/loops/{loop}/decisions"]["post"]
     assert bool(decide["security"]) == ("securitySchemes" in described["components"]) == bool(tokens)
-    assert described["components"]["schemas"]["NewLoss"]["oneOf"] == [{"required": ["loss"]}, {"required": ["reward"]}]
+    assert described["components"]["schemas"]["NewLoss"]["anyOf"] == [
+        {"required": [name]} for name in ("loss", "reward", "parts")
+    ]
 
 
 @run

@@ -27,6 +27,7 @@ from manul.utils.validation import Floats
 
 MOST_LIMITS = 64
 _DRAWS = 1024  # by which limits are tried: what fails in 1 % of the decisions is found almost certainly
+_ALIKE = 0.7  # of names: a field may be missing indeed, and be no knob that was misspelt
 _STEP_ROUNDING = 1e-6  # of a step: values of steps, such as 3 * 0.1, are rounded
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "!=": "=="}
@@ -402,7 +403,7 @@ def _number(name: str, value: Any, who: str, known: Iterable[str]) -> float:
     if isinstance(value, numbers.Real | np.bool_) and math.isfinite(float(value)):
         return float(value)
     got = "none" if value is None else f"{value!r:.60}"
-    advice = remedy(name, known, "") if value is None else ""
+    advice = remedy(name, known, "", _ALIKE) if value is None else ""
     raise InputError(f"{who} the number {name!r} in the context, which has {got}. {advice}".rstrip(), name)
 
 

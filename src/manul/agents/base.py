@@ -73,7 +73,6 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         self.outcome = Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
         if self._needs_range:
             self.outcome.known_losses(type(self).__name__, " Only Auto learns without a range.")
-        self._reader = PartsReader.of(self.outcome, self.space)
         checked = schedules.check_epsilon(epsilon)
         self._schedule = schedules.as_schedule(checked)
         self.epsilon: Epsilon | Literal["auto"] = checked
@@ -118,6 +117,15 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
     def nbytes(self) -> int:
         """The size of the learned state in a file, in bytes."""
         return 0 if self._host.player is None else self._host.player.nbytes
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the agent learns from."""
+        return self._outcome
+
+    @outcome.setter
+    def outcome(self, outcome: Outcome) -> None:
+        self._outcome, self._reader = outcome, PartsReader.of(outcome, self.space)
 
     @property
     def losses(self) -> AnyRange:

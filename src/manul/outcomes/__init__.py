@@ -37,7 +37,11 @@ NUMERIC = "biuf"  # the kinds of NumPy's numbers; a boolean, such as whether som
 LARGEST = sys.float_info.max  # a sum of outcomes without a range may be infinite
 MOST_PARTS = 8  # of an outcome: each has models of its own
 _COMBINATIONS = ("first", "last", "sum", "mean")
-_RULES = {"yes/no": "True or False", "count": "a whole number, 0 or more", "amount": "a finite number, 0 or more"}
+KIND_RULES: dict[str, str] = {
+    "yes/no": "True or False",
+    "count": "a whole number, 0 or more",
+    "amount": "a finite number, 0 or more",
+}
 
 
 @dataclass(frozen=True)
@@ -174,16 +178,18 @@ class Outcome:
         return all(kind == "amount" or not math.isnan(parts.get(name, math.nan)) for name, kind in self.parts.items())
 
     def part_number(self, name: str, value: Any, error: type[ParameterError | InputError] = InputError) -> float:
-        """The `value` of a part as a number: 1 for yes, NaN if it is absent; raises the `error`."""
+        """The `value` of the part of a `name` as a number: 1 for yes, NaN if it is absent; raises the `error`."""
         self._check_part(name, "parts" if error is InputError else "default", error)
         if value is None:
             return math.nan
+        if isinstance(value, bool):
+            return float(value)
         kind, number = self.parts[name], _part_number(value)
         allowed = number in (0, 1) if kind == "yes/no" else number >= 0 and (kind == "amount" or number.is_integer())
         if math.isnan(number) and isinstance(value, float | np.floating):
             return math.nan
         if not (math.isfinite(number) and allowed):
-            raise error(f"the part {name!r} must be {_RULES[kind]}, got {value!r:.60}.", "parts")
+            raise error(f"the part {name!r} must be {KIND_RULES[kind]}, got {value!r:.60}.", "parts")
         return number
 
     @classmethod
@@ -324,7 +330,7 @@ class Outcome:
             raise InputError(f"pass {wanted}= to learn; the agent was made with {self.keywords}.", wanted)
         return value
 
-    def told(self, loss: float) -> dict[str, float]:
+    def told(self, loss: float) -> dict[str, Any]:
         """A `loss` as the argument of `learn`."""
         return {self.keyword: self.from_loss(loss)}
 

@@ -19,10 +19,11 @@ from manul.contexts.batches import NamedBatch, named_batch, rows_with
 from manul.errors import InputError, ParameterError, remedy
 from manul.outcomes import Outcome
 from manul.utils.formulas import Instruction, parse
-from manul.utils.validation import Floats
+from manul.utils.validation import Flags, Floats, are_within
 
 ACTION = "action"  # the name of a single knob in formulas
 _NEEDS = "The formula needs"
+_NOTHING = np.empty(0)
 
 
 class Told(NamedTuple):
@@ -122,11 +123,18 @@ class PartsReader:
         """The numbers of a context that the formula needs, in the order of `fields`."""
         fields = conversion.to_dict(context) if conversion.is_named(context) else None
         self._check_names(fields)
-        return field_values(self.fields, fields, _NEEDS, self._own) if self.fields else np.empty(0)
+        return field_values(self.fields, fields, _NEEDS, self._own) if self.fields else _NOTHING
 
     def context_columns(self, contexts: Any) -> Floats:
         """The numbers of many contexts, a row each."""
-        batch = contexts if isinstance(contexts, NamedBatch) else named_batch(contexts)
+        batch = contexts if isinstance(contexts, NamedBatch) else None
+        if batch is None and not isinstance(contexts, np.ndarray):
+            batch = named_batch(contexts)
+        if batch is not None and isinstance(batch.contexts, dict):
+            columns = batch.contexts
+            numbers = [columns.get(name) for name in self.fields]
+            if not {*columns} & {*self.outcome.parts} and all(map(_are_numbers, numbers)):
+                return np.array(numbers, dtype=np.float64).T.reshape(len(batch), len(self.fields))
         if batch is None:
             self.context_numbers(None)
             return np.empty((len(contexts), 0))
@@ -148,7 +156,7 @@ class PartsReader:
         numbers = self.numbers(parts)
         if loss is not None or reward is not None:
             return Told(self.outcome.read(loss, reward), numbers, judged=True)
-        return Told(self.outcome.to_loss(self.value(action, context, parts)), numbers)
+        return Told(self.outcome.to_loss(self._value(action, context, numbers)), numbers)
 
     def read_many(self, contexts: Any, actions: Any, losses: Any, rewards: Any, parts: Any) -> ToldMany:
         """The same for many decisions; `actions` are columns as in `Decisions`. A loss or reward that is NaN was not reported."""
@@ -176,33 +184,23 @@ class PartsReader:
         """The `parts` of many decisions, columns by name, as rows of numbers."""
         if not isinstance(parts, Mapping) or not parts:
             raise InputError(f"parts must be columns by name, such as {self._example}, got {parts!r:.60}.", "parts")
-        columns = {name: self._column(name, values) for name, values in parts.items()}
+        columns = {name: part_column(self.outcome, name, values) for name, values in parts.items()}
         lengths = {len(column) for column in columns.values()}
         if len(lengths) > 1:
             raise InputError(f"parts must all have one value per decision, got lengths {sorted(lengths)}.", "parts")
         absent = np.full(lengths.pop(), np.nan)
         return np.column_stack([columns.get(name, absent) for name in self.outcome.parts])
 
-    def _column(self, name: str, values: Any) -> Floats:
-        column = values if isinstance(values, list | tuple) else np.asarray(values)
-        if isinstance(column, np.ndarray) and column.ndim != 1:
-            raise InputError(f"the part {name!r} must have one value per decision, got shape {column.shape}.", "parts")
-        each = column.tolist() if isinstance(column, np.ndarray) else column
-        numbers = np.empty(len(each))
-        for row, value in enumerate(each):
-            try:
-                numbers[row] = self.outcome.part_number(name, value)
-            except InputError as error:
-                raise InputError(f"{str(error).removesuffix('.')} in row {row}.", error.field) from None
-        return numbers
-
     def value(self, action: Any, context: Any, parts: Mapping[str, Any]) -> float:
         """The value of the formula, in the outcome's own sign; raises InputError if it has none."""
-        numbers = dict(zip(self.outcome.parts, self.numbers(parts), strict=True))
-        self._check_present(numbers)
-        fields = dict(zip(self.fields, self.context_numbers(context).tolist(), strict=True))
+        return self._value(action, context, self.numbers(parts))
+
+    def _value(self, action: Any, context: Any, numbers: list[float]) -> float:
+        known: dict[str, Any] = dict(zip(self.outcome.parts, numbers, strict=True))
+        self._check_present(known)
+        known.update(zip(self.fields, self.context_numbers(context).tolist(), strict=True))
         knobs = self._space.wrap(action)
-        known = {**fields, **numbers, **{name: knobs[own] for name, own in self._knobs.items()}}
+        known.update((name, knobs[own]) for name, own in self._knobs.items())
         value = self.formula.value(known)
         if math.isnan(value):
             raise self._no_value(known)
@@ -255,9 +253,40 @@ class PartsReader:
         return f"{{{', '.join(f'{name!r}: {examples[kind]}' for name, kind in self.outcome.parts.items())}}}"
 
 
+def part_column(outcome: Outcome, name: str, values: Any) -> Floats:
+    """The values of a part of many decisions as numbers, NaN if they are absent."""
+    column = values if isinstance(values, list | tuple) else np.asarray(values)
+    if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuf" and name in outcome.parts:
+        numbers = column.astype(np.float64)
+        if (np.isnan(numbers) | are_parts(numbers, outcome.parts[name])).all():
+            return numbers
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise InputError(f"the part {name!r} must have one value per decision, got shape {column.shape}.", "parts")
+    each = column.tolist() if isinstance(column, np.ndarray) else column
+    numbers = np.empty(len(each))
+    for row, value in enumerate(each):
+        try:
+            numbers[row] = outcome.part_number(name, value)
+        except InputError as error:
+            raise InputError(f"{str(error).removesuffix('.')} in row {row}.", error.field) from None
+    return numbers
+
+
+def are_parts(column: Floats, kind: str | None) -> Flags:
+    """Flag the values that a part of a kind can have; None is one of which the kind is not known."""
+    if kind == "yes/no":
+        return (column == 0.0) | (column == 1.0)
+    finite = np.isfinite(column) if kind is None else are_within(column, 0.0, np.finfo(np.float64).max)
+    return finite & (column == np.floor(column)) if kind == "count" else finite
+
+
 def no_formula() -> InputError:
     """The error of parts that are reported for an outcome without a formula."""
     return InputError("parts need an outcome with a formula, such as outcome=manul.Sale(cost=20.0).", "parts")
+
+
+def _are_numbers(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in "iuf" and bool(np.isfinite(column).all())
 
 
 def _item(value: Any) -> Any:

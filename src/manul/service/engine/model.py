@@ -20,9 +20,11 @@ from manul.contexts import dates
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.outcomes import outcome_of
+from manul.outcomes.parts import PartsReader
 from manul.service.engine import loop_agent
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct
 from manul.service.engine.loop_space import LoopSpace
+from manul.service.engine.losses import EventParts, parts_of
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.loop_settings import NewLoop
@@ -54,6 +56,7 @@ class Model:
     def __init__(self, settings: NewLoop, *, stopped: int = 0) -> None:
         self.settings, self.space = settings, LoopSpace.of(settings)
         self.agent = loop_agent.make_agent(settings)
+        self._reader = PartsReader.of(settings.learned, self.space)
         self.history = History(self.space.titled)
         self.event = self.learned = self.refused = 0
         self.rollout: LoopRollout | None = None
@@ -312,6 +315,11 @@ class Model:
                 if np.isfinite(weight):
                     self.history.judge(weight, max(min(bound, UNKNOWN_BOUND), weight), event.loss)
 
+    def value(self, decision: DecisionRow, parts: Mapping[str, float]) -> float:
+        """The value of the loop's formula for the parts of a decision; raises InputError if it has none."""
+        assert self._reader is not None
+        return self._reader.value(decision.action, decision.context, parts)
+
     def learn_many(self, facts: Sequence[Fact]) -> bool:
         """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""
         stored = [each for _, each in facts if each is not None and isinstance(each.context, list)]
@@ -319,8 +327,17 @@ class Model:
             return False
         rows = np.array([each.context for each in stored], np.float64)
         losses = np.array([event.loss for event, _ in facts])
+        parts: dict[str, Any] = {}
+        if self._reader is not None:
+            reported = [parts_of(event) for event, _ in facts]
+            names = self.settings.learned.parts
+            parts = {"parts": {name: [_part(each, name) for each in reported] for name in names}}
+            losses[[each is not None and not each.judged for each in reported]] = (
+                np.nan
+            )  # the formula computes them again
         try:
-            self.agent.learn_many(rows, self.space.decisions(stored), **outcome_of(self.agent).told_many(losses))
+            told = outcome_of(self.agent).told_many(losses)
+            self.agent.learn_many(rows, self.space.decisions(stored), **told, **parts)
         except ManulError:
             return False
         self.learned += len(facts)
@@ -329,7 +346,10 @@ class Model:
     def learn_one(self, event: Event, stored: DecisionRow | None) -> None:
         if stored is None:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
-        self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent).told(event.loss))
+        reported, told = parts_of(event), dict[str, Any](outcome_of(self.agent).told(event.loss))
+        if reported is not None:
+            told = {**(told if reported.judged else {}), "parts": reported.parts}
+        self.agent.learn(stored.context, self.space.decision(stored), **told)
         self.learned += 1
 
     @contextmanager
@@ -346,6 +366,10 @@ class Model:
                 "event cannot be learned; skipping it",
                 extra={"loop": self.settings.name, "event": event.number, "decision": event.decision, "why": why},
             )
+
+
+def _part(reported: EventParts | None, name: str) -> float | None:
+    return None if reported is None else reported.parts.get(name)
 
 
 def check_dates(context: dict[str, Any]) -> None:

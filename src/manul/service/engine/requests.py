@@ -14,7 +14,7 @@ from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_agent import split
-from manul.service.engine.losses import ReportedLoss, stated_loss
+from manul.service.engine.losses import ReportedLoss, stated
 from manul.service.engine.model import refusal
 from manul.service.errors import Conflict, Invalid
 from manul.service.store.blocks import Block, DecisionRow, pack_columns
@@ -72,10 +72,10 @@ class Report(Request):
 
     def check(self, loop: Loop, limits: Limits) -> None:  # noqa: ARG002
         outcome = loop.settings.outcome
-        self.losses = [
-            ReportedLoss(each.id, stated_loss(outcome, each, "" if self.alone else f"losses[{place}]."), each.key)
-            for place, each in enumerate(self._reported)
-        ]
+        self.losses = []
+        for place, each in enumerate(self._reported):
+            loss, parts = stated(outcome, each, "" if self.alone else f"losses[{place}].")
+            self.losses.append(ReportedLoss(each.id, loss, each.key, parts))
 
 
 class Observe(Request):
@@ -90,9 +90,9 @@ class Observe(Request):
         given = self._observation
         context = loop.model.context(given.context)
         check_context(loop, context, limits)
-        self._loss = None
-        if given.loss is not None or given.reward is not None:
-            self._loss = stated_loss(loop.settings.outcome, given)
+        self._stated = None
+        if given.loss is not None or given.reward is not None or given.parts is not None:
+            self._stated = stated(loop.settings.outcome, given)
         within = loop.space.check_within(given.within)
         loop.model.check(context, within)
         try:
@@ -110,8 +110,9 @@ class Observe(Request):
     def make(self, loop: Loop, number: int, time: float) -> None:
         given, row = self._observation, self._row._replace(number=number, time=time, model=loop.model.event)
         self.rows = [row]
-        if self._loss is not None:
-            self.losses = [ReportedLoss(row.public_id, self._loss, given.id)]
+        if self._stated is not None:
+            loss, parts = self._stated
+            self.losses = [ReportedLoss(row.public_id, loss, given.id, parts)]
 
 
 def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Block | None:

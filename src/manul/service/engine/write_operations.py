@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
+from manul.errors import InputError
 from manul.service import wire
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Loop
 from manul.service.engine.requests import Request
-from manul.service.errors import Conflict, Problem, Unknown
+from manul.service.errors import Conflict, Invalid, Problem, Unknown
 from manul.service.store import OUTCOMES, Collision, Event, Fact, Kind, Lookup, Transaction
 from manul.service.store.blocks import OWN, Block, DecisionRow, pack
 
@@ -161,12 +163,43 @@ class WriteGroup(WriteEvents):
         self, loss: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
     ) -> tuple[loss_events.LossStatus, Event | None]:
         outcome, time = self._loop.settings.outcome, self._time
+        if outcome.formula is not None:
+            return self._parts_outcome(loss, decision, known, where)
+        assert loss.loss is not None
         if outcome.wait is None and not known:
             return "recorded", Event(0, decision.number, "loss", loss.loss, time, loss.key)
         matured = outcome.wait is not None and outcome.wait.is_over(decision.time, time)
         told = (known, loss.loss, loss.key, outcome)
         status, kind = loss_events.classify(*told, matured=matured, field=where + outcome.keyword)
         return status, None if kind is None else Event(0, decision.number, kind, loss.loss, time, loss.key)
+
+    def _parts_outcome(
+        self, report: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
+    ) -> tuple[loss_events.LossStatus, Event | None]:
+        """The same for a loop with a formula: the loss of the event is its value unless it was reported, 0 if parts are missing."""
+        outcome, field = self._loop.settings.outcome, where + "parts"
+        matured = outcome.wait is not None and outcome.wait.is_over(decision.time, self._time)
+        status, kind = loss_events.classify_parts(known, report, outcome, matured=matured, field=field)
+        if kind is None:
+            return status, None
+        loss, parts = report.loss, report.parts
+        if loss is None and (outcome.wait is None or outcome.has_needed(parts or {})):
+            loss = self._value(decision, parts or {}, field, strict=outcome.wait is None)
+        text = loss_events.parts_text(parts, judged=report.loss is not None)
+        return status, Event(0, decision.number, kind, loss or 0.0, self._time, report.key, text)
+
+    def _value(self, decision: DecisionRow, parts: Mapping[str, float], field: str, *, strict: bool) -> float:
+        """The loss that the formula gives; without `strict`, an amount may come later."""
+        outcome = self._loop.settings.outcome
+        try:
+            value = self._loop.model.value(decision, parts)
+        except InputError as error:
+            if error.field == "parts" and not strict:
+                return 0.0
+            raise Invalid(str(error), field) from None
+        if not outcome.contains(value):
+            raise Invalid(f"{outcome.keyword} must be {outcome.rule}, but the formula gives {value:g}.", field)
+        return outcome.to_loss(value)
 
     def _read_decisions(self, transaction: Transaction, decisions: dict[str, DecisionRow]) -> None:
         """Read the decisions of the losses that are not among those of this group."""
@@ -288,9 +321,11 @@ class EndWaits(WriteEvents):
         before = transaction.events_of(self._loop.number, [each.number for each in decisions])
         facts: list[Fact] = []
         for each in decisions:
-            settled = loss_events.settle(before.get(each.number, []), outcome, each.time, self._time)
+            value = partial(self._loop.model.value, each)
+            settled = loss_events.settle(before.get(each.number, []), outcome, each.time, self._time, value)
             if settled is not None:
-                facts.append((Event(0, each.number, *settled, self._time), each))
+                kind, loss, parts = settled
+                facts.append((Event(0, each.number, kind, loss, self._time, None, parts), each))
         self._add(transaction, facts)
 
     def answer(self, error: Exception | None) -> None:

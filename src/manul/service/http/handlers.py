@@ -75,7 +75,9 @@ def parse_decision(body: bytes) -> Decide:
 
 def parse_loss(decision: str, body: bytes) -> Report:
     new = bodies.decode(body, _loss)
-    return Report([wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)], alone=True)
+    return Report(
+        [wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key, parts=new.parts)], alone=True
+    )
 
 
 def encode_answer(answers: Sequence[DecisionRow | wire.Loss]) -> bytes:

@@ -17,7 +17,7 @@ log = logging.getLogger("manul.service")
 CACHE_BYTES = 8 * 2**20
 EVENT_BYTES = 300  # of a decision's event in memory
 Find = Callable[[int], Block | None]
-EVENT = "number, decision, kind, loss, time, key"
+EVENT = "number, decision, kind, loss, time, key, parts"
 # The tables with the data of loops, and the columns that order the rows of one loop.
 HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"} | {
     "pieces": "event, place"
@@ -241,9 +241,9 @@ def block_of(loop: int, first: int, body: bytes) -> Block | None:
 
 def event_of(loop: int, row: tuple[Any, ...]) -> Event:
     """The event of a row; a damaged one keeps only its number."""
-    number, decision, kind, loss, time, key = row
-    key = key.decode(errors="replace") if isinstance(key, bytes) else key
-    event = Event(number, decision, kind, loss, time, key)
+    number, decision, kind, loss, time, *texts = row
+    key, parts = (text.decode(errors="replace") if isinstance(text, bytes) else text for text in texts)
+    event = Event(number, decision, kind, loss, time, key, parts)
     if _is_event(event):
         return event
     log.warning("event %s of loop %d is damaged and will not be learned", number, loop)
@@ -257,7 +257,8 @@ def _is_event(event: Event) -> bool:
         and isinstance(event.loss, float)
         and math.isfinite(event.loss)
         and isinstance(event.time, float)
-        and (event.key is None or isinstance(event.key, str))
+        and isinstance(event.key, str | None)
+        and isinstance(event.parts, str | None)
     )
 
 

@@ -139,7 +139,7 @@ class SqliteTransaction:
         first = added.events + 1 + (self._counts[loop].events if loop in self._counts else 0)
         numbered = [Event(first + place, *event[1:]) for place, event in enumerate(events)]
         self._connection.executemany(
-            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", [(loop, *event) for event in numbered]
+            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [(loop, *event) for event in numbered]
         )
         _add(added, tally(numbered))
         self._events.setdefault(loop, []).extend(numbered)
