@@ -18,6 +18,12 @@ CriticModel* build(PlayerSettings& settings, std::uint32_t features, double band
 
 nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
 
+// Takes over what another agent has learned of the parts of outcomes; named contexts must have the same columns.
+bool inherit(AutoPlayer& player, AutoPlayer& sister) {
+  const BasePlayer::Busy busy(player), hers(sister);
+  return player.model.inherit(sister.model);
+}
+
 // The distribution around a window, if a share of the decisions explores nearby; `epsilon` is that of `played`.
 Levels levels(const AutoPlayer& player, double centre, double bandwidth, double low, double high, double epsilon) {
   return to_levels(player.ladder({centre, bandwidth, epsilon}, {low, high}));
@@ -73,7 +79,9 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
   all["last_alarm"] = report.last_alarm;
   all["clipped"] = report.clipped;
   all["formula"] = report.formula;
+  all["reported"] = report.reported;
   all["explained"] = report.explained;
+  all["inherited"] = std::vector<double>(report.inherited, report.inherited + report.parts);
   all["hints"] = std::vector<double>(report.hints, report.hints + report.parts);
   return all;
 }
@@ -83,6 +91,7 @@ void bind_auto(nb::module_& module) {
   bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0,
                    "parts"_a.none() = nb::none());
   type.def("report", &report);
+  type.def("inherit", &inherit, "sister"_a);
   type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a, "epsilon"_a);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);

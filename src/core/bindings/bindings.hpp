@@ -112,7 +112,8 @@ using FormulaStep = std::pair<std::string, double>;
 Program to_program(const std::vector<FormulaStep>& steps);
 
 // The parts of an outcome: `program`, `kinds`, `hints`, `higher`, the names of the `fields` that the program loads, the
-// `actions` at equidistant positions, and whether exploration is `cost_aware`.
+// `actions` at equidistant positions, and whether exploration is `cost_aware`; also, if there are, the position of the
+// `start`, and whether it `inherits` from another agent.
 using PartsDict = std::optional<nb::typed<nb::dict, nb::str, nb::any>>;
 PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts);
 

@@ -462,6 +462,13 @@ void bind_knobs(nb::module_& module) {
   bind_many<Mappings>(type);
   bind_many<manul::Columns>(type);
   bind_many<SparseRows>(type);
+  type.def(
+      "inherit",
+      [](KnobsPlayer& player, KnobsPlayer& sister) {
+        const BasePlayer::Busy busy(player), hers(sister);
+        return player.knobs_model().inherit(sister.knobs_model());
+      },
+      "sister"_a);
   type.def("report", [](KnobsPlayer& player) { return to_dict(player.knobs_model().report()); });
 }
 

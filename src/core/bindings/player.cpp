@@ -183,6 +183,8 @@ PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts) {
   all.higher = nb::cast<bool>((*parts)["higher"]);
   all.cost_aware = nb::cast<bool>((*parts)["cost_aware"]);
   all.losses = settings.losses;
+  all.start = parts->contains("start") ? nb::cast<double>((*parts)["start"]) : __builtin_nan("");
+  all.inherits = parts->contains("inherits") && nb::cast<bool>((*parts)["inherits"]);
   return all;
 }
 

@@ -25,6 +25,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     const double half = 0.5 * (within.high - within.low);
     double values[FormulaPlay::points];
     if (predict(context, values)) return formula_window(values, within, bandwidth_);
+    if (formula_.starts()) return formula_start(within);
     if (!learner_.is_warm() || formula_.explores()) return {0.5 * (within.low + within.high), half};
     if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_);
     const Range range = {unit(within.low), unit(within.high)};
@@ -49,6 +50,15 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
   }
 
+  void resume() override {
+    LossLearnerModel::resume();
+    formula_.resume();
+  }
+
+  bool inherit(const CriticModel& sister) override {
+    return formula_.inherit(static_cast<const AutoModel&>(sister).formula_);
+  }
+
   void learn(const ContextView& context, const Outcome& outcome) override {
     const double action = unit(outcome.action);
     if (!formula_.empty() && outcome.parts != nullptr) learn_parts(context, action, outcome);
@@ -68,6 +78,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   CriticReport report() const override {
     CriticReport all = learner_.report();
     formula_.add_to(all);
+    if (formula_.leads()) all.bandwidth = formula_.bandwidth();
     all.bandwidth = learner_.is_warm() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
     return all;
   }
@@ -116,6 +127,12 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     const double wide = smaller(found.bandwidth * length(), 0.5 * (within.high - within.low));
     const double centre = clip(actions_.low + found.centre * length(), within.low + wide, within.high - wide);
     return {centre, wide, found.most_exploring};
+  }
+
+  // Near the start, while the formula cannot be evaluated.
+  Window formula_start(Range within) const {
+    const double wide = smaller(formula_.start_width * length(), 0.5 * (within.high - within.low));
+    return {clip(actions_.low + formula_.start() * length(), within.low + wide, within.high - wide), wide};
   }
 
   double length() const { return actions_.high - actions_.low; }

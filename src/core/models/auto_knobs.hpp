@@ -37,6 +37,11 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       windows[0] = {found.centre, found.bandwidth, 0, false, found.most_exploring};
       return;
     }
+    if (formula_.starts()) {
+      const double half = smaller(formula_.start_width, 0.5 * (ranges[0].high - ranges[0].low));
+      windows[0] = {clip(formula_.start(), ranges[0].low + half, ranges[0].high - half), half, 0, false};
+      return;
+    }
     if (!learner_.is_warm() || formula_.explores()) return start_windows(ranges, windows);
     learner_.look(context);
     const SearchBox box = search_box(ranges);
@@ -99,10 +104,20 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   CriticReport report() const override {
     CriticReport all = learner_.report();
     formula_.add_to(all);
+    if (formula_.leads()) all.bandwidth = formula_.bandwidth();
     return all;
   }
 
   double age(double rounds) const override { return formula_.age(LossLearnerModel::age(rounds)); }
+  bool inherit(const KnobsModel& sister) override {
+    return formula_.inherit(static_cast<const AutoKnobsModel&>(sister).formula_);
+  }
+
+  void resume() override {
+    LossLearnerModel::resume();
+    formula_.resume();
+  }
+
   bool is_valid() const override { return LossLearnerModel::is_valid() && formula_.is_valid(); }
   std::size_t arrays() const override { return LossLearnerModel::arrays() + formula_.arrays(); }
   Array array(std::size_t index) override {

@@ -133,8 +133,10 @@ struct CriticReport {
   double clipped;     // losses outside their bounds, if their range is unknown
   std::size_t parts;  // of the outcome that are predicted
   double formula;     // the weight of the formula's prediction, from 0 to 1
-  double explained;   // the share of the variance of reported values that the formula explains, or 1
+  double reported;    // values beside the parts
+  double explained;   // the share of their variance that the formula explains, or 1
   double hints[8];    // of each part: the weight of the experts that believe the hint
+  double inherited[8];  // and that of the experts of another agent
 };
 
 // A model of the loss of every action.
@@ -144,6 +146,9 @@ class CriticModel : public PolicyModel {
 
   // The predicted losses of `count` actions.
   virtual void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) = 0;
+
+  // Takes over what another agent has learned of the parts of outcomes; false if its contexts or parts are others.
+  virtual bool inherit(const CriticModel& sister) = 0;
 
   // The window with the lowest predicted loss among those with this bandwidth, in action units.
   virtual Window best_window(const ContextView& context, Range within, double bandwidth) = 0;
@@ -167,6 +172,8 @@ class KnobsModel : public Model {
   // The predicted losses of `count` actions, one row of positions each.
   virtual void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) = 0;
   virtual CriticReport report() const = 0;
+
+  virtual bool inherit(const KnobsModel& sister) = 0;  // as of `CriticModel`
 };
 
 namespace MANUL_SIMD {

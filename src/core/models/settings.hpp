@@ -85,6 +85,8 @@ struct PartsSettings {
   bool higher = false;          // whether higher outcomes are better
   bool cost_aware = false;      // whether epsilon may be smaller where exploration costs most of the outcome
   Range losses = {};            // that scaled losses stand for
+  double start = __builtin_nan("");  // the position that was played so far, or NaN
+  bool inherits = false;             // whether there is room for experts of another agent
 };
 
 struct AutoSettings {

@@ -7,10 +7,6 @@
 #include "models/settings.hpp"
 #include "numerics/arithmetic.hpp"
 
-#ifndef TUNE
-#define TUNE(index, value) (value)
-#endif
-
 namespace manul::MANUL_SIMD {
 
 class ActionBasis {

@@ -29,7 +29,7 @@ class FormulaPlay {
 
   // The rounds that schedules of exploration depend on; `critic` are those of the critic.
   double age(double critic) const {
-    return leads() ? parts_.rounds() : judge_.since > 0.0 ? smaller(critic, judge_.since - 1.0) : critic;
+    return leads() ? parts_.rounds() * (settings_.cost_aware ? fading : 1.0) : judge_.since > 0.0 ? smaller(critic, judge_.since - 1.0) : critic;
   }
 
   // The value of each action of the grid, better if higher; `critic(positions, losses)` predicts losses at `points`
@@ -52,13 +52,15 @@ class FormulaPlay {
                : -value;
   }
 
+  // The half-width of windows, as a share of the range.
+  double bandwidth() const { return 0.03 / __builtin_sqrt(__builtin_sqrt(1.0 + parts_.rounds() / 100.0)); }
+
   // The window among the positions of a range; `bandwidth` is its half-width, or 0 if it is chosen here.
   Window window(const double* values, Range range, double bandwidth = 0.0) const {
     const double whole = 0.5 * (range.high - range.low), age = parts_.rounds();
-    const double chosen = TUNE(20, 0.03) / __builtin_sqrt(__builtin_sqrt(1.0 + age / 100.0));
-    const double half = smaller(bandwidth > 0.0 ? bandwidth : chosen, whole);
-    const double faded = larger(0.05 / (1.0 + age / 200.0), 0.002);
-    const double most = settings_.cost_aware ? smaller(faded, affordable(values, range)) : 1.0;
+    const double half = smaller(bandwidth > 0.0 ? bandwidth : this->bandwidth(), whole);
+    const double near = parts_.has_start() ? first_exploring * smaller(1.0, 0.1 + age / 400.0) : 1.0;
+    const double most = settings_.cost_aware ? smaller(near, affordable(values, range)) : 1.0;
     return {OutcomeParts::best(values, range, half), half, most};
   }
 
@@ -83,11 +85,25 @@ class FormulaPlay {
     return judge_.variance > 0.0 ? larger(0.0, 1.0 - judge_.unexplained / judge_.variance) : 1.0;
   }
 
+  // Whether it plays near the start, because it cannot predict all parts yet.
+  bool starts() const { return leads() && parts_.has_start() && !parts_.is_known(); }
+  double start() const { return parts_.start(); }
+  static constexpr double start_width = 0.1;
+
+  // Takes over what the play of another agent has learned; false if its contexts or parts are others.
+  bool inherit(const FormulaPlay& sister) { return parts_.inherit(sister.parts_); }
+
+  void resume() { parts_.resume(); }
+
   void add_to(CriticReport& report) const {
     report.parts = parts_.count();
     report.formula = leads() ? weight() : 0.0;
+    report.reported = judge_.reported;
     report.explained = explained();
-    for (std::size_t p = 0; p < parts_.count(); ++p) report.hints[p] = parts_.part(p).hint_weight();
+    for (std::size_t p = 0; p < parts_.count(); ++p) {
+      report.hints[p] = parts_.part(p).hint_weight();
+      report.inherited[p] = parts_.part(p).inherited_weight();
+    }
   }
 
   std::size_t arrays() const { return empty() ? 0 : OutcomeParts::arrays + 1; }
@@ -103,6 +119,8 @@ class FormulaPlay {
   }
 
  private:
+  static constexpr double fading = 5.0;            // exploration fades so many times as fast as the critic's
+  static constexpr double first_exploring = 0.05;  // near a start, less is enough
   static constexpr double almost_all = 0.99;  // of the weight
   static constexpr double exploring_rounds = 10.0;  // as the critic's own
 

@@ -10,11 +10,20 @@ class OutcomePart {
  public:
   OutcomePart() = default;
 
-  // Contexts have up to `columns`.
-  OutcomePart(const PartSettings& settings, std::size_t columns, const ActionBasis& basis) : settings_(settings) {
-    choose_experts(columns, basis);
-    for (std::size_t k = 0; k < count_; ++k) numbers_ += experts_[k].numbers();
-    numbers_ += sizeof(State) / sizeof(double);
+  // Contexts have up to `columns`. `starts` adds experts that expect the best action at a start, and `inherits` leaves
+  // room for those of a sister.
+  OutcomePart(const PartSettings& settings, std::size_t columns, const ActionBasis& basis, bool starts, bool inherits)
+      : settings_(settings), columns_(columns), starts_(starts && settings.kind != PartKind::amount),
+        inherits_(inherits) {
+    choose_experts(basis);
+    own_ = count_;
+    for (std::size_t s = 0; starts_ && s < start_chances(); ++s) add_started();
+    first_inherited_ = count_;
+    for (std::size_t k = 0; k < count_; ++k) {
+      numbers_ += experts_[k].numbers();
+      if (experts_[k].numbers() > largest_) largest_ = experts_[k].numbers();
+    }
+    numbers_ += sizeof(State) / sizeof(double) + (inherits_ ? inherited * largest_ : 0);
   }
 
   // The numbers of its state, which is zeroed at first.
@@ -26,14 +35,71 @@ class OutcomePart {
       experts_[k].hold(state);
       state += experts_[k].numbers();
     }
+    spare_ = state;
   }
 
   void start() {
     for (std::size_t k = 0; k < count_; ++k) {
       experts_[k].start();
-      state_->weights[k] = first_weights_[k];
+      state_->weights[k] = first_weights_[k] - (starts_ && k < own_ ? 5.0 : 0.0);
     }
     state_->above = first_spread, state_->below = first_spread;
+  }
+
+  // Sets the priors of the experts that expect the best action at a position: by Lerner's rule, the logarithm of the part
+  // falls there as fast as that of the margin rises, which is `slope` per position.
+  void start_at(const ActionBasis& basis, double position, double slope) {
+    static constexpr double chances[] = {0.03, 0.3, 0.8};  // of a purchase; nobody has to tell it
+    for (std::size_t k = own_; starts_ && k < first_inherited_; ++k) {
+      const double p = chances[(k - own_) / 2];
+      const bool count = settings_.kind == PartKind::count;
+      experts_[k].start_at(basis, ActionBasis::Place(position), count ? 0.0 : logarithm(p / (1.0 - p)),
+                           count ? 6.0 : 1.5, count ? -slope : -slope / (1.0 - p));
+    }
+  }
+
+  // Takes over the two best experts of a sister, each twice, beside its own.
+  void inherit(const OutcomePart& sister) {
+    double shares[most];
+    sister.find_shares(shares);
+    for (std::size_t i = 0; i < inherited / 2; ++i) {
+      std::size_t best = 0;
+      for (std::size_t k = 1; k < sister.own_; ++k)
+        if (shares[k] > shares[best]) best = k;
+      shares[best] = -1.0;
+      for (int turn = 0; turn < 2; ++turn) {
+        const bool freed = turn == 1;
+        const std::size_t at = first_inherited_ + 2 * i + (freed ? 1 : 0);
+        state_->inherited[2 * i + (freed ? 1 : 0)] = static_cast<double>(best + 1);
+        resume();
+        experts_[at].inherit(sister.experts_[best], freed);
+        state_->weights[at] = first_inherited_weight;
+      }
+    }
+    state_->above = first_spread * sister.spread(), state_->below = first_spread;
+    if (settings_.kind == PartKind::amount && sister.state_->seen > 0.0) {
+      state_->seen = 1.0;
+      for (std::size_t k = 0; k < own_; ++k) experts_[k].set_level(sister.level());
+    }
+  }
+
+  // Recreates the experts of a sister from restored numbers.
+  void resume() {
+    count_ = first_inherited_;
+    for (std::size_t i = 0; inherits_ && i < inherited && state_->inherited[i] > 0.0; ++i) {
+      const auto kind = static_cast<std::size_t>(state_->inherited[i]) - 1;
+      kinds_[count_] = kinds_[kind];
+      experts_[count_] = PartExpert(kinds_[kind], prior_, settings_.hint, columns_);
+      experts_[count_++].hold(spare_ + i * largest_);
+    }
+  }
+
+  // The weight of the experts of a sister.
+  double inherited_weight() const {
+    double shares[most], total = 0.0;
+    find_shares(shares);
+    for (std::size_t k = first_inherited_; k < count_; ++k) total += shares[k];
+    return total;
   }
 
   void add_column(std::size_t column, double columns) {
@@ -101,7 +167,7 @@ class OutcomePart {
     double shares[most], total = 0.0;
     find_shares(shares);
     for (std::size_t k = 0; k < count_; ++k)
-      if (kinds_[k].hinted) total += shares[k];
+      if (!kinds_[k].has(ExpertKind::unhinted)) total += shares[k];
     return total;
   }
 
@@ -119,67 +185,87 @@ class OutcomePart {
   bool is_valid() const {
     const double* numbers = reinterpret_cast<const double*>(state_);
     bool all = is_count(state_->seen) && state_->below > 0.0;
+    for (const double kind : state_->inherited) all = all && kind >= 0.0 && kind <= static_cast<double>(own_);
     for (std::size_t i = 0; i < numbers_; ++i) all = all && finite(numbers[i]);
     return all;
   }
 
-  static constexpr std::size_t most = 16;  // experts
+  static constexpr std::size_t most = 24, inherited = 4;  // experts
 
  private:
   static constexpr double memory = 1500.0;      // rounds after which a weight has faded by e
   static constexpr double least_share = 0.01;   // of an expert that is asked
   static constexpr double first_spread = 10.0;  // rounds that say 1
+  static constexpr double first_inherited_weight = 1.5;
 
   struct State {
-    double seen, above, below, spare, weights[most];
+    double seen, above, below, inherited[OutcomePart::inherited], weights[most];
   };
 
-  void add(const ExpertKind& kind, const PartPrior& prior, std::size_t columns, double weight) {
-    kinds_[count_] = kind;
-    first_weights_[count_] = weight;
-    experts_[count_++] = PartExpert(kind, prior, settings_.hint, columns);
+  std::size_t start_chances() const { return settings_.kind == PartKind::yes_no ? 3 : 1; }
+
+  void add_started() {
+    add({ExpertKind::linear, 1.0, 0.7, 1.0}, 1.0);
+    add({ExpertKind::logarithmic, 1.0, 0.7, 1.0}, 1.0);
   }
 
-  void choose_experts(std::size_t columns, const ActionBasis& basis) {
-    const bool lin = true, log = true, no = false;
+  // The logarithm of an amount, by the best of the experts.
+  double level() const {
+    double shares[most];
+    find_shares(shares);
+    std::size_t best = 0;
+    for (std::size_t k = 1; k < own_; ++k)
+      if (shares[k] > shares[best]) best = k;
+    return experts_[best].level();
+  }
+
+  void add(const ExpertKind& kind, double weight) {
+    kinds_[count_] = kind;
+    first_weights_[count_] = weight;
+    experts_[count_++] = PartExpert(kind, prior_, settings_.hint, columns_);
+  }
+
+  // The experts of each kind of part, with their standard deviations: of the context's effects on the level and on the
+  // slope, and of the slope itself, all per standard deviation; and their first weights. Chosen by experiment on simulated
+  // markets. Narrow priors of the slope decide where purchases are rare, wide ones where curves are steep.
+  void choose_experts(const ActionBasis& basis) {
+    using enum ExpertKind::Trait;
+    const bool hinted = settings_.hint != 0;
     if (settings_.kind == PartKind::yes_no) {
-      const PartPrior prior = {settings_.hint > 0 ? 0.0 : -1.5, 6.0, TUNE(0, 2.5)};
-      const double own = settings_.hint == 0 ? TUNE(1, 2.5) : TUNE(2, 1.0);
-      add({lin, log, no, no, 0.0, 0.0, own, no, true}, prior, columns, 0.0);
-      if (TUNE(3, 1)) add({lin, log, true, no, 1.0, 0.0, own, no, true}, prior, columns, TUNE(10, -2));
-      add({lin, no, no, no, 1.0, 0.7, own, no, true}, prior, columns, 0.0);
-      add({no, log, no, no, 1.0, 0.7, own, no, true}, prior, columns, 0.0);
-      if (TUNE(4, 1)) add({lin, no, no, no, 4.0, 3.0, TUNE(11, 4.0), no, true}, prior, columns, TUNE(12, -1));
-      if (TUNE(4, 1)) add({no, log, no, no, 4.0, 3.0, TUNE(11, 4.0), no, true}, prior, columns, TUNE(12, -1));
-      add({lin, no, no, no, 1.0, 0.7, TUNE(13, 1.75) * own, true, true}, prior, columns, 0.0);
-      add({no, log, no, no, 1.0, 0.7, TUNE(13, 1.75) * own, true, true}, prior, columns, 0.0);
-      if (TUNE(5, 1)) add({no, log, no, true, 2.0, 1.0, own, no, true}, prior, columns, TUNE(6, -1));
-      if (settings_.hint == 0) return;
-      add({lin, no, no, no, 1.0, 0.7, 2.5, no, false}, {prior.intercept, 6.0, 0.0}, columns, TUNE(7, -3));
-      add({no, log, no, no, 1.0, 0.7, 2.5, no, false}, {prior.intercept, 6.0, 0.0}, columns, TUNE(7, -3));
+      prior_ = {settings_.hint > 0 ? 0.0 : -1.5, 6.0, 2.5};
+      const double own = hinted ? 1.0 : 2.5;
+      add({linear | logarithmic, 0.0, 0.0, own}, 0.0);
+      add({linear | logarithmic | hats, 1.0, 0.0, own}, -2.0);
+      add({linear, 1.0, 0.7, own}, 0.0);
+      add({logarithmic, 1.0, 0.7, own}, 0.0);
+      add({linear, 4.0, 3.0, 4.0}, -1.0);
+      add({logarithmic, 4.0, 3.0, 4.0}, -1.0);
+      add({linear | walks, 1.0, 0.7, 1.75 * own}, 0.0);
+      add({logarithmic | walks, 1.0, 0.7, 1.75 * own}, 0.0);
+      add({logarithmic | products, 2.0, 1.0, own}, -1.0);
+      if (hinted) add({linear | unhinted, 1.0, 0.7, 2.5}, -3.0);
+      if (hinted) add({logarithmic | unhinted, 1.0, 0.7, 2.5}, -3.0);
     } else if (settings_.kind == PartKind::count) {
-      const double slope = TUNE(15, 2.5) * basis.log_deviation();
-      const PartPrior prior = {TUNE(16, 0.0), TUNE(17, 6.0), slope};
-      const double own = settings_.hint == 0 ? slope : TUNE(14, 0.5) * slope;
-      add({no, log, no, no, 0.0, 0.0, own, no, true}, prior, columns, 0.0);
-      add({no, log, no, no, 1.0, 0.5, own, no, true}, prior, columns, 0.0);
-      add({lin, no, no, no, 1.0, 0.5, own, no, true}, prior, columns, 0.0);
-      add({lin, log, true, no, 1.0, 0.0, own, no, true}, prior, columns, 0.0);
-      add({no, log, no, no, 1.0, 0.5, own, true, true}, prior, columns, 0.0);
-      add({lin, no, no, no, 1.0, 0.5, own, true, true}, prior, columns, 0.0);
-      add({no, log, no, true, 1.0, 0.5, own, no, true}, prior, columns, -1.0);
-      if (settings_.hint == 0) return;
-      add({no, log, no, no, 1.0, 0.5, slope, no, false}, {0.0, 6.0, 0.0}, columns, -3.0);
-      add({lin, no, no, no, 1.0, 0.5, slope, no, false}, {0.0, 6.0, 0.0}, columns, -3.0);
+      // The mean elasticity of prices is -2.6 (Bijmolt, van Heerde and Pieters, 2005).
+      const double slope = 2.5 * basis.log_deviation(), own = hinted ? 0.5 * slope : slope;
+      prior_ = {0.0, 6.0, slope};
+      add({logarithmic, 0.0, 0.0, own}, 0.0);
+      add({logarithmic, 1.0, 0.5, own}, 0.0);
+      add({linear, 1.0, 0.5, own}, 0.0);
+      add({linear | logarithmic | hats, 1.0, 0.0, own}, 0.0);
+      add({logarithmic | walks, 1.0, 0.5, own}, 0.0);
+      add({linear | walks, 1.0, 0.5, own}, 0.0);
+      add({logarithmic | products, 1.0, 0.5, own}, -1.0);
+      if (hinted) add({logarithmic | unhinted, 1.0, 0.5, slope}, -3.0);
+      if (hinted) add({linear | unhinted, 1.0, 0.5, slope}, -3.0);
     } else {
-      const PartPrior prior = {0.0, 1.0, 0.3};
-      add({no, no, no, no, 0.0, 0.0, 0.0, no, true}, prior, columns, 0.0);
-      add({no, no, no, no, 0.5, 0.0, 0.0, no, true}, prior, columns, 0.0);
-      add({no, no, no, no, 2.0, 0.0, 0.0, no, true}, prior, columns, 0.0);
-      add({no, no, no, no, 0.5, 0.0, 0.0, true, true}, prior, columns, 0.0);
-      add({no, log, no, no, 0.5, 0.0, 0.3, no, true}, prior, columns, -1.0);
-      if (settings_.hint == 0) return;
-      add({no, log, no, no, 0.5, 0.0, 0.5, no, false}, {0.0, 1.0, 0.0}, columns, -3.0);
+      prior_ = {0.0, 1.0, 0.3};
+      add({0, 0.0, 0.0, 0.0}, 0.0);
+      add({0, 0.5, 0.0, 0.0}, 0.0);
+      add({0, 2.0, 0.0, 0.0}, 0.0);
+      add({walks, 0.5, 0.0, 0.0}, 0.0);
+      add({logarithmic, 0.5, 0.0, 0.3}, -1.0);
+      if (hinted) add({logarithmic | unhinted, 0.5, 0.0, 0.5}, -3.0);
     }
   }
 
@@ -210,11 +296,15 @@ class OutcomePart {
   }
 
   PartSettings settings_ = {};
-  std::size_t count_ = 0, numbers_ = 0;
+  PartPrior prior_ = {};
+  std::size_t columns_ = 0;
+  bool starts_ = false, inherits_ = false;
+  std::size_t count_ = 0, own_ = 0, first_inherited_ = 0, numbers_ = 0, largest_ = 0;
   PartExpert experts_[most];
   ExpertKind kinds_[most];
   double first_weights_[most];
   State* state_ = nullptr;
+  double* spare_ = nullptr;  // for the experts of a sister
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -19,6 +19,7 @@ class OutcomeParts {
     hold();
     draw_directions();
     for (std::size_t p = 0; p < settings_.count; ++p) parts_[p].start();
+    if (has_start()) start_at(settings_.start);
   }
   ~OutcomeParts() { delete[] parts_; }
   OutcomeParts(const OutcomeParts&) = delete;
@@ -28,10 +29,16 @@ class OutcomeParts {
   bool empty() const { return settings_.count == 0; }
   double rounds() const { return about_.rounds; }
 
+  // Whether all parts can be predicted.
+  bool is_known() const {
+    bool all = true;
+    for (std::size_t p = 0; p < settings_.count; ++p) all = all && parts_[p].is_known();
+    return all;
+  }
+
   // Predicts the outcome of each action of the grid, as a value that is better if higher; returns false if it cannot.
   bool predict(const ContextView& context, double* values) {
-    for (std::size_t p = 0; p < settings_.count; ++p)
-      if (!parts_[p].is_known()) return false;
+    if (!is_known()) return false;
     double z[PartExpert::most_columns], expectations[PartsSettings::most * points];
     standardise(context, z);
     for (std::size_t p = 0; p < settings_.count; ++p)
@@ -61,7 +68,7 @@ class OutcomeParts {
                         : known            ? parts_[p].expect(basis_, z, used(), directions_, place)
                                            : 0.0;
     }
-    about_.rounds += 1.0;
+    about_.rounds += 1.0, about_.scaled += 1.0;
     const double action = place.value(settings_.actions);
     if (known) settings_.formula->expect(&action, 1, expectations, context.fields, &value);
     return settings_.higher ? value : -value;
@@ -93,6 +100,32 @@ class OutcomeParts {
     return clip(best, range.low + half, range.high - half);
   }
 
+  bool has_start() const { return settings_.start == settings_.start; }
+  double start() const { return settings_.start; }
+
+  // Takes over what a sister has learned; false if her contexts or parts are others.
+  bool inherit(const OutcomeParts& sister) {
+    bool same = settings_.inherits && settings_.count == sister.settings_.count && columns_ == sister.columns_;
+    for (std::size_t p = 0; same && p < settings_.count; ++p)
+      same = settings_.parts[p].kind == sister.settings_.parts[p].kind &&
+             settings_.parts[p].hint == sister.settings_.parts[p].hint;
+    if (!same) return false;
+    const double share = smaller(1.0, most_inherited / larger(sister.about_.scaled, 1.0));
+    for (std::size_t i = 0; i < scales_.size(); ++i) scales_[i] = sister.scales_.data()[i];
+    for (std::size_t i = 0; i < columns_; ++i) column(i).count *= share;
+    about_.scaled = share * sister.about_.scaled, about_.used = sister.about_.used;
+    for (std::size_t p = 0; p < settings_.count; ++p) {
+      for (std::size_t i = 0; i < used(); ++i)
+        if (column(i).count > 0.0) parts_[p].add_column(i, about_.used);
+      parts_[p].inherit(sister.parts_[p]);
+    }
+    return true;
+  }
+
+  void resume() {
+    for (std::size_t p = 0; p < settings_.count; ++p) parts_[p].resume();
+  }
+
   const OutcomePart& part(std::size_t index) const { return parts_[index]; }
 
   static constexpr std::size_t arrays = 3;
@@ -104,7 +137,7 @@ class OutcomeParts {
   }
 
   bool is_valid() const {
-    bool all = is_count(about_.rounds) && about_.used >= 0.0 && about_.used <= static_cast<double>(columns_);
+    bool all = is_count(about_.rounds) && about_.scaled >= 0.0 && finite(about_.scaled) && about_.used >= 0.0 && about_.used <= static_cast<double>(columns_);
     for (std::size_t i = 0; i < scales_.size(); ++i) all = all && finite(scales_.data()[i]);
     for (std::size_t p = 0; p < settings_.count; ++p) all = all && parts_[p].is_valid();
     return all;
@@ -113,6 +146,7 @@ class OutcomeParts {
  private:
   static constexpr std::uint64_t directions_stream = 96;
   static constexpr double farthest = 4.0;  // standard deviations; outliers are clipped
+  static constexpr double most_inherited = 200.0;  // rounds of a sister's scales
   static constexpr double unsure = 5.0;    // rounds after which a standard deviation is known
 
   // A column of contexts: how often it was there, its moments, and whether it is a number, which is at its mean where a
@@ -122,8 +156,31 @@ class OutcomeParts {
   };
 
   struct About {
-    double rounds = 0.0, used = 0.0;
+    double rounds = 0.0, used = 0.0, scaled = 0.0;  // rounds, columns, and rounds that the scales know
   };
+
+  // How fast the logarithm of what a part adds to the value rises at a position, per position; 0 if it is not known. If
+  // it depends on fields of contexts, nothing is earned at the low end, as by a price that is the cost.
+  double slope_at(std::size_t part, double position) const {
+    const double step = 0.5 / (points - 1.0), ends[2] = {clip(position - step, 0.0, 1.0), clip(position + step, 0.0, 1.0)};
+    double margins[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      double parts[PartsSettings::most], values[2];
+      const double action = ActionBasis::Place(ends[i]).value(settings_.actions);
+      for (std::size_t yes = 0; yes < 2; ++yes) {
+        for (std::size_t p = 0; p < settings_.count; ++p) parts[p] = p == part ? static_cast<double>(yes) : 1.0;
+        settings_.formula->expect(&action, 1, parts, nullptr, &values[yes]);
+      }
+      margins[i] = settings_.higher ? values[1] - values[0] : values[0] - values[1];
+      if (!(margins[i] == margins[i])) margins[i] = action - settings_.actions[0];
+    }
+    const double mean = 0.5 * (margins[0] + margins[1]), rise = (margins[1] - margins[0]) / (ends[1] - ends[0]);
+    return settings_.count == 1 && mean > 0.0 && rise > 0.0 ? rise / mean : 0.0;
+  }
+
+  void start_at(double position) {
+    for (std::size_t p = 0; p < settings_.count; ++p) parts_[p].start_at(basis_, position, slope_at(p, position));
+  }
 
   std::size_t used() const { return static_cast<std::size_t>(about_.used); }
   Column& column(std::size_t index) { return reinterpret_cast<Column*>(scales_.data())[index]; }
@@ -131,7 +188,8 @@ class OutcomeParts {
   std::size_t prepare() {
     std::size_t total = 0;
     for (std::size_t p = 0; p < settings_.count; ++p) {
-      parts_[p] = OutcomePart(settings_.parts[p], columns_, basis_);
+      parts_[p] = OutcomePart(settings_.parts[p], columns_, basis_, has_start() && slope_at(p, settings_.start) != 0.0,
+                              settings_.inherits);
       total += parts_[p].numbers();
     }
     return total;
@@ -194,7 +252,7 @@ class OutcomeParts {
   void standardise(const ContextView& context, double* z) {
     for (std::size_t i = 0; i < used(); ++i) {
       Column& own = column(i);
-      const double share = own.count / (about_.rounds + 1.0);
+      const double share = own.count / (about_.scaled + 1.0);
       z[i] = own.number != 0.0 || own.count == 0.0 ? 0.0 : scaled_indicator(0.0, share);
     }
     visit(context, [&](std::size_t index, double value, bool) {
@@ -202,7 +260,7 @@ class OutcomeParts {
       if (own.count == 0.0) return;
       const double scale = inverse_deviation(own.mean, own.variance) * own.count / (own.count + unsure);
       z[index] = own.number != 0.0 ? clip((value - own.mean) * scale, -farthest, farthest)
-                                   : scaled_indicator(value, own.count / (about_.rounds + 1.0));
+                                   : scaled_indicator(value, own.count / (about_.scaled + 1.0));
     });
   }
 

@@ -27,15 +27,22 @@ inline Eight exponential(Eight x) {
   return sum * reinterpret_cast<Eight>((k + 127) << 23);
 }
 
-// The standard deviations of a prior, and what an expert may depend on.
+// What an expert may depend on, and the standard deviations of its prior.
 struct ExpertKind {
-  bool linear, logarithmic, hats, products;  // functions of the action, and products of the first columns of contexts
-  double level, slope;                       // standard deviations of the context's effects; 0: none
-  double own_slope;                          // of the slope
-  bool walks, hinted;                        // the level follows a random walk; the hint is believed
+  // Functions of the action; products of the first columns of contexts; a level that follows a random walk, as the world
+  // drifts; no belief in the hint.
+  enum Trait : unsigned { linear = 1, logarithmic = 2, hats = 4, products = 8, walks = 16, unhinted = 32 };
+
+  unsigned traits;
+  double level, slope;  // of the context's effects; 0: none
+  double own_slope;
+
+  bool has(Trait trait) const { return (traits & trait) != 0; }
 
   // The function whose slope depends on the context.
-  std::size_t sloped() const { return linear && !logarithmic ? ActionBasis::linear : ActionBasis::logarithmic; }
+  std::size_t sloped() const {
+    return has(linear) && !has(logarithmic) ? ActionBasis::linear : ActionBasis::logarithmic;
+  }
 };
 
 // The prior of a kind of part.
@@ -50,8 +57,8 @@ class PartExpert {
 
   // Contexts have up to `columns`. `hint` is -1 if the part falls with the action, +1 if it rises, otherwise 0.
   PartExpert(const ExpertKind& kind, const PartPrior& prior, int hint, std::size_t columns)
-      : kind_(kind), prior_(prior), hint_(kind.hinted ? hint : 0), columns_(kind.level > 0.0 ? columns : 0),
-        multiplied_(!kind.products ? 0 : columns_ < most_multiplied ? columns_ : most_multiplied) {
+      : kind_(kind), prior_(prior), hint_(kind.has(ExpertKind::unhinted) ? 0 : hint), columns_(kind.level > 0.0 ? columns : 0),
+        multiplied_(!kind.has(ExpertKind::products) ? 0 : columns_ < most_multiplied ? columns_ : most_multiplied) {
     first_product_ = 1 + columns_;
     first_sloped_ = first_product_ + multiplied_ * (multiplied_ + 1) / 2;
     first_single_ = first_sloped_ + (kind_.slope > 0.0 ? 1 + columns_ : 0);
@@ -60,9 +67,9 @@ class PartExpert {
     count_ = 1;
     if (kind_.slope > 0.0) bases_[count_++] = kind_.sloped();
     for (std::size_t f = ActionBasis::linear; f < ActionBasis::size; ++f) {
-      const bool has = f == ActionBasis::linear        ? kind_.linear
-                       : f == ActionBasis::logarithmic ? kind_.logarithmic
-                                                       : kind_.hats;
+      const bool has = f == ActionBasis::linear        ? kind_.has(ExpertKind::linear)
+                       : f == ActionBasis::logarithmic ? kind_.has(ExpertKind::logarithmic)
+                                                       : kind_.has(ExpertKind::hats);
       if (!has || (kind_.slope > 0.0 && f == kind_.sloped())) continue;
       bases_[count_++] = f;
       ++size_;
@@ -76,7 +83,7 @@ class PartExpert {
 
   // Sets the prior, without effects of the context.
   void start() {
-    const double slopes = (kind_.linear ? 1.0 : 0.0) + (kind_.logarithmic ? 1.0 : 0.0);
+    const double slopes = kind_.has(ExpertKind::linear) && kind_.has(ExpertKind::logarithmic) ? 2.0 : 1.0;
     mean_[0] = prior_.intercept;
     variance(0) = prior_.variance;
     for (std::size_t j = 1; j < count_; ++j) {
@@ -87,6 +94,29 @@ class PartExpert {
   }
 
   void set_level(double level) { mean_[0] = level; }
+  double level() const { return mean_[0]; }
+
+  // Sets a prior with this level at a place of the grid and this slope there, per position; the slope has half of itself
+  // as its standard deviation.
+  void start_at(const ActionBasis& basis, ActionBasis::Place at, double level, double level_variance, double slope) {
+    const double* function = basis[kind_.sloped()];
+    const double own = slope / ((function[at.point + 1] - function[at.point]) * (ActionBasis::points - 1.0));
+    const double value = at.value(function);
+    const std::size_t sloped = first_sloped_;
+    mean_[0] = level - own * value, mean_[sloped] = own;
+    variance(sloped) = 0.1 * own * own;
+    variance(0) = level_variance + value * value * variance(sloped);
+    covariance_[sloped] = covariance_[sloped * stride_] = -value * variance(sloped);
+  }
+
+  // Takes over what a sister of the same kind has learned, less surely; `freed` leaves level and slope nearly open.
+  void inherit(const PartExpert& sister, bool freed) {
+    for (std::size_t i = 0; i < stride_; ++i) mean_[i] = sister.mean_[i];
+    for (std::size_t i = 0; i < stride_ * size_; ++i) covariance_[i] = 4.0 * sister.covariance_[i];
+    for (std::size_t j = 0; freed && j < count_; ++j)
+      if (bases_[j] < ActionBasis::first_hat)
+        variance(place(j)) += 0.5 * (j == 0 ? prior_.variance : kind_.own_slope * kind_.own_slope);
+  }
 
   // Sets the prior of a column of contexts that was not used before; `columns` are used with it.
   void add_column(std::size_t column, double columns) {
@@ -134,7 +164,7 @@ class PartExpert {
   // Learns what the part was at a place of the grid, in the context of `look`. `spread` is the overdispersion of counts
   // or the dispersion of amounts.
   void learn(const ActionBasis& basis, PartKind part, ActionBasis::Place place, double seen, double spread) {
-    if (kind_.walks) variance(0) = smaller(variance(0) + walk, prior_.variance);
+    if (kind_.has(ExpertKind::walks)) variance(0) = smaller(variance(0) + walk, prior_.variance);
     double value[ActionBasis::size];
     for (std::size_t j = 0; j < count_; ++j) value[j] = place.value(basis[bases_[j]]);
     for (std::size_t f = 0; f < first_sloped_; ++f) phi_[f] = z_[f];
@@ -182,7 +212,8 @@ class PartExpert {
     for (std::size_t i = 0; i < used; ++i) z_[first_sloped_ + 1 + i] = z[i];
   }
 
-  static double bent(double z) { return clip(z, -TUNE(8, 0.5), TUNE(8, 0.5)) / TUNE(9, 0.43); }
+  // Nearly a sign: products tell segments that answer in opposite ways apart.
+  static double bent(double z) { return clip(z, -0.5, 0.5) / 0.43; }
 
   void add_row(std::size_t feature, double weight, double* sums) const {
     if (weight == 0.0) return;

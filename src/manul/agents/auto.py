@@ -27,7 +27,7 @@ from manul.actions.smoothing import explore, smooth
 from manul.actions.space import ActionSpace, KnobLike, Pair
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent, row_ends
-from manul.agents.critic_report import Report, critic_report, loss_unit
+from manul.agents.critic_report import Report, critic_report, formula_report, loss_unit
 from manul.agents.player_host import host_of
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
@@ -199,8 +199,10 @@ class Auto(BaseAgent[A]):
         player, features = self._host.player, None
         if context is not None or player is None:
             player, features = self._host.player_and_context(self, context)
-        curve = {} if context is None else self._curve(features, points)
-        return critic_report(player.report(), loss_unit(self.losses), self.current_epsilon, **curve)
+        curve: dict[str, Any] = {} if context is None else self._curve(features, points)
+        state = player.report()
+        curve["formula"] = formula_report(state, self.outcome)
+        return critic_report(state, loss_unit(self.losses), self.current_epsilon, **curve)
 
     def predict_losses(self, contexts: npt.ArrayLike, actions: npt.ArrayLike) -> Floats:
         """The predicted losses of `actions`: one action for each of the `contexts`, or a row of actions per context.
@@ -246,7 +248,7 @@ class Auto(BaseAgent[A]):
             return mix_levels(player.levels(centre, bandwidth, *ends, epsilon))
         return explore(smooth(centre, bandwidth, ends), epsilon, ends)
 
-    def _curve(self, context: Any, points: int) -> dict[str, Floats]:
+    def _curve(self, context: Any, points: int) -> dict[str, Any]:
         actions = self._range.low + (np.arange(points) + 0.5) / points * self._range.span
         contexts: Any = [context] if isinstance(context, dict) else np.asarray(context)[np.newaxis]
         return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}

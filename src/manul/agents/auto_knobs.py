@@ -20,7 +20,7 @@ from manul.actions.joint import JointDistribution, branch
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
 from manul.agents.auto import FEATURES, Auto
-from manul.agents.critic_report import Report, critic_report, loss_unit
+from manul.agents.critic_report import Report, critic_report, formula_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch, rows_with
@@ -257,7 +257,9 @@ class AutoKnobs(Auto[A]):
         """
         player = self._host.player or self._make_player(0)
         curves = {} if context is None else self._curves(context, points)
-        report = critic_report(player.report(), loss_unit(self.losses), self.current_epsilon, **curves)
+        state = player.report()
+        curves["formula"] = formula_report(state, self.outcome)
+        report = critic_report(state, loss_unit(self.losses), self.current_epsilon, **curves)
         return replace(report, bandwidth=None, bandwidth_share=report.bandwidth)
 
     def _curves(self, context: Context, points: int) -> dict[str, Any]:
