@@ -170,6 +170,19 @@ def test_a_wrong_formula_is_dropped_where_rewards_are_reported():
     assert right.report().formula.explained == pytest.approx(1) and right.report().formula.weight > 0.5
 
 
+def test_outcomes_without_parts_are_left_to_the_critic():
+    told, alone = (
+        manul.Auto(actions=(10.0, 50.0), seed=1, **outcome)
+        for outcome in ({"outcome": manul.Sale(cost=10.0)}, {"rewards": "auto"})
+    )
+    contexts, limits = market(0, 40)
+    for context, limit in zip(contexts, limits, strict=True):
+        decision = alone.decide(context)
+        for agent in (told, alone):
+            agent.learn(context, decision, reward=(decision.action - 10) * (decision.action <= limit))
+    assert told.best(contexts[0]) == alone.best(contexts[0])
+
+
 def test_exploration_is_rare_where_it_costs_most_of_the_value():
     agent = manul.Auto(actions=(0.0, 400.0), outcome=manul.Bid(), seed=1)
     rng = np.random.default_rng(0)

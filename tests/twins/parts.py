@@ -89,8 +89,9 @@ class Expert:
         factor = np.linalg.cholesky(chosen @ self.covariance @ chosen.T)
         coefficients = (chosen @ self.mean)[:, None] + factor @ points[: len(self.bases)]
         eta = np.array([u[name] for name in self.bases]).T @ coefficients
-        bound = {-1: np.minimum.accumulate, 0: lambda x, axis: x, 1: np.maximum.accumulate}[self.hint]
-        return np.asarray(bound(eta, axis=0))
+        if not self.hint:
+            return eta
+        return np.asarray((np.minimum if self.hint < 0 else np.maximum).accumulate(eta, axis=0))
 
     def learn(self, u: dict[str, Floats], z: Floats, position: float, seen: float) -> None:
         if "walks" in self.traits:

@@ -7,8 +7,7 @@ namespace {
 using AutoPlayer = ModelPlayer<CriticModel>;
 
 // With `features`, contexts are named, and up to this number of features have weights of their own.
-CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby,
-                   PartsDict parts) {
+CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby, PartsDict parts) {
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
   settings.exploration.nearby = nearby;
@@ -16,7 +15,9 @@ CriticModel* build(PlayerSettings& settings, std::uint32_t features, double band
                              features, bandwidth, to_parts(settings, parts)});
 }
 
-nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
+nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
+  return to_dict(player.model.report(), player.model.formula_report());
+}
 
 // Takes over what another agent has learned of the parts of outcomes; named contexts must have the same columns.
 bool inherit(AutoPlayer& player, AutoPlayer& sister) {
@@ -65,7 +66,7 @@ void bind_many(nb::class_<AutoPlayer, Player>& type) {
 
 }  // namespace
 
-nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
+nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report, const FormulaReport& formula) {
   nb::dict all;
   all["errors"] = std::vector<double>(std::begin(report.errors), std::end(report.errors));
   all["weights"] = std::vector<double>(std::begin(report.weights), std::end(report.weights));
@@ -78,11 +79,11 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
   all["alarms"] = report.alarms;
   all["last_alarm"] = report.last_alarm;
   all["clipped"] = report.clipped;
-  all["formula"] = report.formula;
-  all["reported"] = report.reported;
-  all["explained"] = report.explained;
-  all["inherited"] = std::vector<double>(report.inherited, report.inherited + report.parts);
-  all["hints"] = std::vector<double>(report.hints, report.hints + report.parts);
+  all["formula"] = formula.weight;
+  all["reported"] = formula.reported;
+  all["explained"] = formula.explained;
+  all["hints"] = std::vector<double>(formula.hints, formula.hints + formula.parts);
+  all["inherited"] = std::vector<double>(formula.inherited, formula.inherited + formula.parts);
   return all;
 }
 
@@ -92,7 +93,7 @@ void bind_auto(nb::module_& module) {
                    "parts"_a.none() = nb::none());
   type.def("report", &report);
   type.def("inherit", &inherit, "sister"_a);
-  type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a, "epsilon"_a);
+  type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a, "epsilon"_a = 1.0);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);
   bind_many<Columns>(type);

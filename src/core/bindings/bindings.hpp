@@ -105,7 +105,7 @@ void bind_constructor(nb::class_<Type, Player>& type, Model* (*build)(PlayerSett
   type.def("__init__", construct, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a, names...);
 }
 
-nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report);
+nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report, const FormulaReport& formula);
 
 // The steps of a formula in postfix order: operations by their names in formulas, and numbers.
 using FormulaStep = std::pair<std::string, double>;

@@ -333,7 +333,8 @@ double evaluate(const std::vector<FormulaStep>& steps, const Vector<double>& fie
 
 // The kind and count of a knob, its low and high end, step and rounding, the numbers of its options, and its bent
 // scale.
-using ScaleTuple = std::tuple<KnobKind, std::uint32_t, double, double, double, double, Numbers, std::vector<FormulaStep>>;
+using ScaleTuple =
+    std::tuple<KnobKind, std::uint32_t, double, double, double, double, Numbers, std::vector<FormulaStep>>;
 // The number of a knob, the side that is bounded, the bits of options, the bound, and when it applies.
 using LimitTuple = std::tuple<std::size_t, Side, std::uint32_t, std::vector<FormulaStep>, std::vector<FormulaStep>>;
 
@@ -411,9 +412,8 @@ void construct(KnobsPlayer* self, const std::vector<std::pair<KnobKind, std::uin
   PlayerSettings settings{{0.0, 1.0}, to_range(losses), width, {to_schedule(epsilon), seed}};
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
-  KnobsModel* model =
-      kernels().new_auto_knobs({all.data(), all.size(), width, seed, is_unknown(settings.losses), features,
-                                 to_parts(settings, parts)});
+  KnobsModel* model = kernels().new_auto_knobs(
+      {all.data(), all.size(), width, seed, is_unknown(settings.losses), features, to_parts(settings, parts)});
   new (self) KnobsPlayer(model, settings, std::move(all), nearby);
 }
 
@@ -469,7 +469,9 @@ void bind_knobs(nb::module_& module) {
         return player.knobs_model().inherit(sister.knobs_model());
       },
       "sister"_a);
-  type.def("report", [](KnobsPlayer& player) { return to_dict(player.knobs_model().report()); });
+  type.def("report", [](KnobsPlayer& player) {
+    return to_dict(player.knobs_model().report(), player.knobs_model().formula_report());
+  });
 }
 
 }  // namespace manul

@@ -61,7 +61,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
 
   void learn(const ContextView& context, const Outcome& outcome) override {
     const double action = unit(outcome.action);
-    if (!formula_.empty() && outcome.parts != nullptr) learn_parts(context, action, outcome);
+    if (!formula_.empty()) learn_parts(context, action, outcome);
     learner_.learn(context, &action, outcome.density * length(), outcome.loss);
   }
 
@@ -75,9 +75,10 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     if (index < LossLearnerModel::arrays()) LossLearnerModel::fit(index, size);
   }
 
+  FormulaReport formula_report() const override { return formula_.report(); }
+
   CriticReport report() const override {
     CriticReport all = learner_.report();
-    formula_.add_to(all);
     if (formula_.leads()) all.bandwidth = formula_.bandwidth();
     all.bandwidth = learner_.is_warm() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
     return all;
@@ -118,7 +119,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
 
   void learn_parts(const ContextView& context, double position, const Outcome& outcome) {
     double critic = __builtin_nan("");
-    if (learner_.is_warm()) predict_losses(context, &position, 1, &critic);
+    if (outcome.parts != nullptr && learner_.is_warm()) predict_losses(context, &position, 1, &critic);
     formula_.learn(context, position, outcome, critic);
   }
 

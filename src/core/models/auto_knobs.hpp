@@ -89,7 +89,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
 
   void learn(const ContextView& context, const double* positions, const Outcome& outcome) override {
     double columns[most_action_columns];
-    if (!formula_.empty() && outcome.parts != nullptr) learn_parts(context, positions[0], outcome);
+    if (!formula_.empty()) learn_parts(context, positions[0], outcome);
     for (std::size_t k = 0; k < count_; ++k) write_columns(k, positions[k], columns);
     learner_.learn(context, columns, outcome.density, outcome.loss);
   }
@@ -101,9 +101,10 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       losses[i] = formula_.scaled_loss(ActionBasis::Place(positions[i]).value(values));
   }
 
+  FormulaReport formula_report() const override { return formula_.report(); }
+
   CriticReport report() const override {
     CriticReport all = learner_.report();
-    formula_.add_to(all);
     if (formula_.leads()) all.bandwidth = formula_.bandwidth();
     return all;
   }
@@ -140,7 +141,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
 
   void learn_parts(const ContextView& context, double position, const Outcome& outcome) {
     double critic = __builtin_nan("");
-    if (learner_.is_warm()) predict_losses(context, &position, 1, &critic);
+    if (outcome.parts != nullptr && learner_.is_warm()) predict_losses(context, &position, 1, &critic);
     formula_.learn(context, position, outcome, critic);
   }
 

@@ -131,18 +131,23 @@ struct CriticReport {
   double alarms;
   double last_alarm;  // the round of the last alarm, or 0
   double clipped;     // losses outside their bounds, if their range is unknown
-  std::size_t parts;  // of the outcome that are predicted
-  double formula;     // the weight of the formula's prediction, from 0 to 1
-  double reported;    // values beside the parts
-  double explained;   // the share of their variance that the formula explains, or 1
-  double hints[8];    // of each part: the weight of the experts that believe the hint
-  double inherited[8];  // and that of the experts of another agent
+};
+
+// How the formula of an outcome with parts does.
+struct FormulaReport {
+  std::size_t parts = 0;     // that are predicted
+  double weight = 0.0;       // of the formula's prediction, from 0 to 1
+  double reported = 0.0;     // values beside the parts
+  double explained = 1.0;    // the share of their variance that the formula explains
+  double hints[8] = {};      // by part: the weight of the experts that believe the hint
+  double inherited[8] = {};  // and that of the experts of another agent
 };
 
 // A model of the loss of every action.
 class CriticModel : public PolicyModel {
  public:
   virtual CriticReport report() const = 0;
+  virtual FormulaReport formula_report() const = 0;
 
   // The predicted losses of `count` actions.
   virtual void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) = 0;
@@ -172,6 +177,7 @@ class KnobsModel : public Model {
   // The predicted losses of `count` actions, one row of positions each.
   virtual void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) = 0;
   virtual CriticReport report() const = 0;
+  virtual FormulaReport formula_report() const = 0;
 
   virtual bool inherit(const KnobsModel& sister) = 0;  // as of `CriticModel`
 };

@@ -69,8 +69,8 @@ class OutcomeFormula {
  public:
   virtual ~OutcomeFormula() = default;
 
-  // The expected outcomes of `count` actions, NaN where the formula has no value. `expectations` has a column of `count`
-  // numbers for each part, and `fields` those of the context.
+  // The expected outcomes of `count` actions, NaN where the formula has no value. `expectations` has a column of
+  // `count` numbers for each part, and `fields` those of the context.
   virtual void expect(const double* actions, std::size_t count, const double* expectations, const double* fields,
                       double* values) const = 0;
 };
@@ -81,10 +81,10 @@ struct PartsSettings {
   const OutcomeFormula* formula = nullptr;
   std::size_t count = 0;  // of parts; 0: the outcome has none, or none that can be predicted
   PartSettings parts[most] = {};
-  double actions[points] = {};  // at equidistant positions from 0 to 1, in the units of the formula
-  bool higher = false;          // whether higher outcomes are better
-  bool cost_aware = false;      // whether epsilon may be smaller where exploration costs most of the outcome
-  Range losses = {};            // that scaled losses stand for
+  double actions[points] = {};       // at equidistant positions from 0 to 1, in the units of the formula
+  bool higher = false;               // whether higher outcomes are better
+  bool cost_aware = false;           // whether epsilon may be smaller where exploration costs most of the outcome
+  Range losses = {};                 // that scaled losses stand for
   double start = __builtin_nan("");  // the position that was played so far, or NaN
   bool inherits = false;             // whether there is room for experts of another agent
 };

@@ -26,9 +26,7 @@ class ActionBasis {
       share = scaled - static_cast<double>(point);
     }
 
-    double value(const double* values) const {
-      return values[point] + share * (values[point + 1] - values[point]);
-    }
+    double value(const double* values) const { return values[point] + share * (values[point + 1] - values[point]); }
   };
 
   static double position(std::size_t point) { return static_cast<double>(point) / (points - 1.0); }

@@ -21,15 +21,19 @@ class FormulaPlay {
   // The weight of the formula's prediction, from 0 to 1; the critic of the loss has the rest.
   double weight() const { return 1.0 / (1.0 + exponential(-judge_.evidence)); }
 
-  // Whether it decides. Otherwise the critic does, as if there were no formula.
-  bool leads() const { return !empty() && judge_.since == 0.0 && weight() >= 0.5; }
+  // Whether it decides. Otherwise the critic does, as if there were no formula; so it does if few outcomes have parts.
+  bool leads() const {
+    return !empty() && judge_.since == 0.0 && weight() >= 0.5 && parts_.rounds() >= smaller(judge_.bare, enough_parts);
+  }
 
   // After a wrong formula, whose actions were few, the critic explores first, as at the beginning.
   bool explores() const { return !empty() && judge_.since > 0.0 && judge_.since <= exploring_rounds; }
 
   // The rounds that schedules of exploration depend on; `critic` are those of the critic.
   double age(double critic) const {
-    return leads() ? parts_.rounds() * (settings_.cost_aware ? fading : 1.0) : judge_.since > 0.0 ? smaller(critic, judge_.since - 1.0) : critic;
+    return leads()              ? parts_.rounds() * (settings_.cost_aware ? fading : 1.0)
+           : judge_.since > 0.0 ? smaller(critic, judge_.since - 1.0)
+                                : critic;
   }
 
   // The value of each action of the grid, better if higher; `critic(positions, losses)` predicts losses at `points`
@@ -66,6 +70,7 @@ class FormulaPlay {
 
   // Learns from an outcome; `critic` is the loss that was predicted, or NaN.
   void learn(const ContextView& context, double position, const Outcome& outcome, double critic) {
+    if (outcome.parts == nullptr) return void(judge_.bare += 1.0);
     const double loss = original(outcome.loss), value = parts_.learn(context, position, outcome.parts);
     if (outcome.judged) judge_formula(-loss, parts_.value(context, position, outcome.parts));
     if (judge_.since > 0.0) judge_.since += 1.0;
@@ -95,15 +100,16 @@ class FormulaPlay {
 
   void resume() { parts_.resume(); }
 
-  void add_to(CriticReport& report) const {
-    report.parts = parts_.count();
-    report.formula = leads() ? weight() : 0.0;
-    report.reported = judge_.reported;
-    report.explained = explained();
-    for (std::size_t p = 0; p < parts_.count(); ++p) {
-      report.hints[p] = parts_.part(p).hint_weight();
-      report.inherited[p] = parts_.part(p).inherited_weight();
+  FormulaReport report() const {
+    FormulaReport all;
+    all.parts = parts_.count();
+    all.weight = leads() ? weight() : 0.0;
+    all.reported = judge_.reported, all.explained = explained();
+    for (std::size_t p = 0; p < all.parts; ++p) {
+      all.hints[p] = parts_.part(p).hint_weight();
+      all.inherited[p] = parts_.part(p).inherited_weight();
     }
+    return all;
   }
 
   std::size_t arrays() const { return empty() ? 0 : OutcomeParts::arrays + 1; }
@@ -113,15 +119,16 @@ class FormulaPlay {
   }
 
   bool is_valid() const {
-    return parts_.is_valid() && is_count(judge_.rounds) && is_count(judge_.since) && is_count(judge_.reported) &&
-           finite(judge_.mean) && finite(judge_.variance) && finite(judge_.unexplained) && finite(judge_.evidence) && finite(judge_.own_square) &&
-           finite(judge_.critic_square);
+    return parts_.is_valid() && is_count(judge_.rounds) && is_count(judge_.since) && is_count(judge_.bare) &&
+           is_count(judge_.reported) && finite(judge_.mean) && finite(judge_.variance) && finite(judge_.unexplained) &&
+           finite(judge_.evidence) && finite(judge_.own_square) && finite(judge_.critic_square);
   }
 
  private:
-  static constexpr double fading = 5.0;            // exploration fades so many times as fast as the critic's
-  static constexpr double first_exploring = 0.05;  // near a start, less is enough
-  static constexpr double almost_all = 0.99;  // of the weight
+  static constexpr double fading = 5.0;             // exploration fades so many times as fast as the critic's
+  static constexpr double first_exploring = 0.05;   // near a start, less is enough
+  static constexpr double almost_all = 0.99;        // of the weight
+  static constexpr double enough_parts = 50.0;      // rounds with parts that outweigh any number without
   static constexpr double exploring_rounds = 10.0;  // as the critic's own
 
   static constexpr double first_evidence = 3.0;
@@ -133,6 +140,7 @@ class FormulaPlay {
     double rounds = 0.0, evidence = first_evidence, own_square = 0.0, critic_square = 0.0;
     double reported = 0.0, mean = 0.0, variance = 0.0, unexplained = 0.0;  // of reported values
     double since = 0.0;  // rounds since the formula was found to be wrong, or 0
+    double bare = 0.0;   // outcomes without parts
   };
 
   // Judges the formula by a value that was reported and the one that it says, given the parts.

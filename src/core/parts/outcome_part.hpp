@@ -46,8 +46,8 @@ class OutcomePart {
     state_->above = first_spread, state_->below = first_spread;
   }
 
-  // Sets the priors of the experts that expect the best action at a position: by Lerner's rule, the logarithm of the part
-  // falls there as fast as that of the margin rises, which is `slope` per position.
+  // Sets the priors of the experts that expect the best action at a position: by Lerner's rule, the logarithm of the
+  // part falls there as fast as that of the margin rises, which is `slope` per position.
   void start_at(const ActionBasis& basis, double position, double slope) {
     static constexpr double chances[] = {0.03, 0.3, 0.8};  // of a purchase; nobody has to tell it
     for (std::size_t k = own_; starts_ && k < first_inherited_; ++k) {
@@ -226,8 +226,8 @@ class OutcomePart {
   }
 
   // The experts of each kind of part, with their standard deviations: of the context's effects on the level and on the
-  // slope, and of the slope itself, all per standard deviation; and their first weights. Chosen by experiment on simulated
-  // markets. Narrow priors of the slope decide where purchases are rare, wide ones where curves are steep.
+  // slope, and of the slope itself, all per standard deviation; and their first weights. Chosen by experiment on
+  // simulated markets. Narrow priors of the slope decide where purchases are rare, wide ones where curves are steep.
   void choose_experts(const ActionBasis& basis) {
     using enum ExpertKind::Trait;
     const bool hinted = settings_.hint != 0;

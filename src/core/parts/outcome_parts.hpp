@@ -1,4 +1,5 @@
-// What is known of the parts of an outcome: it predicts each of them, and the formula then says what an action is worth.
+// What is known of the parts of an outcome: it predicts each of them, and the formula then says what an action is
+// worth.
 #pragma once
 
 #include "contexts/context_view.hpp"
@@ -54,8 +55,8 @@ class OutcomeParts {
     return least <= most;
   }
 
-  // Learns the parts of an action at a position, NaN where they were not seen; returns the outcome that was expected, or
-  // NaN.
+  // Learns the parts of an action at a position, NaN where they were not seen; returns the outcome that was expected,
+  // or NaN.
   double learn(const ContextView& context, double position, const double* seen) {
     double z[PartExpert::most_columns], expectations[PartsSettings::most], value = __builtin_nan("");
     bool known = true;
@@ -137,7 +138,8 @@ class OutcomeParts {
   }
 
   bool is_valid() const {
-    bool all = is_count(about_.rounds) && about_.scaled >= 0.0 && finite(about_.scaled) && about_.used >= 0.0 && about_.used <= static_cast<double>(columns_);
+    bool all = is_count(about_.rounds) && about_.scaled >= 0.0 && finite(about_.scaled) && about_.used >= 0.0 &&
+               about_.used <= static_cast<double>(columns_);
     for (std::size_t i = 0; i < scales_.size(); ++i) all = all && finite(scales_.data()[i]);
     for (std::size_t p = 0; p < settings_.count; ++p) all = all && parts_[p].is_valid();
     return all;
@@ -145,9 +147,9 @@ class OutcomeParts {
 
  private:
   static constexpr std::uint64_t directions_stream = 96;
-  static constexpr double farthest = 4.0;  // standard deviations; outliers are clipped
+  static constexpr double farthest = 4.0;          // standard deviations; outliers are clipped
   static constexpr double most_inherited = 200.0;  // rounds of a sister's scales
-  static constexpr double unsure = 5.0;    // rounds after which a standard deviation is known
+  static constexpr double unsure = 5.0;            // rounds after which a standard deviation is known
 
   // A column of contexts: how often it was there, its moments, and whether it is a number, which is at its mean where a
   // context lacks it.
@@ -162,7 +164,8 @@ class OutcomeParts {
   // How fast the logarithm of what a part adds to the value rises at a position, per position; 0 if it is not known. If
   // it depends on fields of contexts, nothing is earned at the low end, as by a price that is the cost.
   double slope_at(std::size_t part, double position) const {
-    const double step = 0.5 / (points - 1.0), ends[2] = {clip(position - step, 0.0, 1.0), clip(position + step, 0.0, 1.0)};
+    const double step = 0.5 / (points - 1.0),
+                 ends[2] = {clip(position - step, 0.0, 1.0), clip(position + step, 0.0, 1.0)};
     double margins[2];
     for (std::size_t i = 0; i < 2; ++i) {
       double parts[PartsSettings::most], values[2];

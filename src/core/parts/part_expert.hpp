@@ -29,8 +29,8 @@ inline Eight exponential(Eight x) {
 
 // What an expert may depend on, and the standard deviations of its prior.
 struct ExpertKind {
-  // Functions of the action; products of the first columns of contexts; a level that follows a random walk, as the world
-  // drifts; no belief in the hint.
+  // Functions of the action; products of the first columns of contexts; a level that follows a random walk, as the
+  // world drifts; no belief in the hint.
   enum Trait : unsigned { linear = 1, logarithmic = 2, hats = 4, products = 8, walks = 16, unhinted = 32 };
 
   unsigned traits;
@@ -57,8 +57,10 @@ class PartExpert {
 
   // Contexts have up to `columns`. `hint` is -1 if the part falls with the action, +1 if it rises, otherwise 0.
   PartExpert(const ExpertKind& kind, const PartPrior& prior, int hint, std::size_t columns)
-      : kind_(kind), prior_(prior), hint_(kind.has(ExpertKind::unhinted) ? 0 : hint), columns_(kind.level > 0.0 ? columns : 0),
-        multiplied_(!kind.has(ExpertKind::products) ? 0 : columns_ < most_multiplied ? columns_ : most_multiplied) {
+      : kind_(kind), prior_(prior), hint_(kind.has(ExpertKind::unhinted) ? 0 : hint),
+        columns_(kind.level > 0.0 ? columns : 0), multiplied_(!kind.has(ExpertKind::products) ? 0
+                                                              : columns_ < most_multiplied    ? columns_
+                                                                                              : most_multiplied) {
     first_product_ = 1 + columns_;
     first_sloped_ = first_product_ + multiplied_ * (multiplied_ + 1) / 2;
     first_single_ = first_sloped_ + (kind_.slope > 0.0 ? 1 + columns_ : 0);
@@ -96,8 +98,8 @@ class PartExpert {
   void set_level(double level) { mean_[0] = level; }
   double level() const { return mean_[0]; }
 
-  // Sets a prior with this level at a place of the grid and this slope there, per position; the slope has half of itself
-  // as its standard deviation.
+  // Sets a prior with this level at a place of the grid and this slope there, per position; the slope has half of
+  // itself as its standard deviation.
   void start_at(const ActionBasis& basis, ActionBasis::Place at, double level, double level_variance, double slope) {
     const double* function = basis[kind_.sloped()];
     const double own = slope / ((function[at.point + 1] - function[at.point]) * (ActionBasis::points - 1.0));
@@ -206,7 +208,8 @@ class PartExpert {
     z_[0] = 1.0;
     for (std::size_t i = 0; i < used; ++i) z_[1 + i] = z[i];
     for (std::size_t i = 0; i < used && i < multiplied_; ++i)
-      for (std::size_t k = 0; k <= i; ++k) z_[product(i, k)] = k < i ? bent(z[i]) * bent(z[k]) : (z[i] * z[i] - 1.0) * 0.7071;
+      for (std::size_t k = 0; k <= i; ++k)
+        z_[product(i, k)] = k < i ? bent(z[i]) * bent(z[k]) : (z[i] * z[i] - 1.0) * 0.7071;
     if (first_sloped_ == first_single_) return;
     z_[first_sloped_] = 1.0;
     for (std::size_t i = 0; i < used; ++i) z_[first_sloped_ + 1 + i] = z[i];
@@ -274,7 +277,8 @@ class PartExpert {
         slope = p - seen, weight = larger(p * (1.0 - p), 1e-6);
       } else if (part == PartKind::count) {
         const double expected = exponential(smaller(at, 30.0));
-        slope = (expected - seen) / (1.0 + spread * expected), weight = larger(expected / (1.0 + spread * expected), 1e-6);
+        slope = (expected - seen) / (1.0 + spread * expected),
+        weight = larger(expected / (1.0 + spread * expected), 1e-6);
       } else {
         slope = (1.0 - seen * exponential(-at)) / spread, weight = 1.0 / spread;
       }

@@ -20,7 +20,7 @@ struct Outcomes {
   const double* actions;
   const double* densities;
   const double* losses;
-  const double* parts = nullptr;  // one row per outcome, or null
+  const double* parts = nullptr;   // one row per outcome, or null
   const double* judged = nullptr;  // 1 or 0
 };
 
