@@ -14,17 +14,17 @@ POINTS, HATS = 96, 13
 GRID = np.arange(POINTS) / (POINTS - 1)
 # Functions of the action, "products", "walks" or "unhinted"; deviations of level, slope and own slope; the first weight.
 EXPERTS: list[tuple[str, float, float, float, float]] = [
-    ("lin log", 0, 0, 1, 0),
-    ("lin log hats", 1, 0, 1, -2),
-    ("lin", 1, 0.7, 1, 0),
-    ("log", 1, 0.7, 1, 0),
+    ("lin log", 0, 0, 0.7, 0),
+    ("lin log hats", 1, 0, 0.7, -2),
+    ("lin", 1, 1, 0.7, 0),
+    ("log", 1, 1, 0.7, 0),
     ("lin", 4, 3, 4, -1),
     ("log", 4, 3, 4, -1),
-    ("lin walks", 1, 0.7, 1.75, 0),
-    ("log walks", 1, 0.7, 1.75, 0),
-    ("log products", 2, 1, 1, -1),
-    ("lin unhinted", 1, 0.7, 2.5, -3),
-    ("log unhinted", 1, 0.7, 2.5, -3),
+    ("lin walks", 1, 1, 1.75, 0),
+    ("log walks", 1, 1, 1.75, 0),
+    ("log products", 2, 1, 0.7, -1),
+    ("lin unhinted", 1, 1, 2.5, -5),
+    ("log unhinted", 1, 1, 2.5, -5),
 ]
 
 
@@ -95,7 +95,7 @@ class Expert:
 
     def learn(self, u: dict[str, Floats], z: Floats, position: float, seen: float) -> None:
         if "walks" in self.traits:
-            self.covariance[0, 0] = min(self.covariance[0, 0] + 0.003, 6.0)
+            self.covariance[0, 0] = min(self.covariance[0, 0] + 0.005, 6.0)
         phi = self._of_context(z) * [np.interp(position, GRID, u[name]) for name in self.functions]
         v = self.covariance @ phi
         variance, mean = phi @ v, phi @ self.mean

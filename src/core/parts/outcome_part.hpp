@@ -205,8 +205,8 @@ class OutcomePart {
   std::size_t start_chances() const { return settings_.kind == PartKind::yes_no ? 3 : 1; }
 
   void add_started() {
-    add({ExpertKind::linear, 1.0, 0.7, 1.0}, 1.0);
-    add({ExpertKind::logarithmic, 1.0, 0.7, 1.0}, 1.0);
+    add({ExpertKind::linear, 1.0, 1.0, 1.0}, 1.0);
+    add({ExpertKind::logarithmic, 1.0, 1.0, 1.0}, 1.0);
   }
 
   // The logarithm of an amount, by the best of the experts.
@@ -233,18 +233,18 @@ class OutcomePart {
     const bool hinted = settings_.hint != 0;
     if (settings_.kind == PartKind::yes_no) {
       prior_ = {settings_.hint > 0 ? 0.0 : -1.5, 6.0, 2.5};
-      const double own = hinted ? 1.0 : 2.5;
+      const double own = hinted ? 0.7 : 2.5;
       add({linear | logarithmic, 0.0, 0.0, own}, 0.0);
       add({linear | logarithmic | hats, 1.0, 0.0, own}, -2.0);
-      add({linear, 1.0, 0.7, own}, 0.0);
-      add({logarithmic, 1.0, 0.7, own}, 0.0);
+      add({linear, 1.0, 1.0, own}, 0.0);
+      add({logarithmic, 1.0, 1.0, own}, 0.0);
       add({linear, 4.0, 3.0, 4.0}, -1.0);
       add({logarithmic, 4.0, 3.0, 4.0}, -1.0);
-      add({linear | walks, 1.0, 0.7, 1.75 * own}, 0.0);
-      add({logarithmic | walks, 1.0, 0.7, 1.75 * own}, 0.0);
+      add({linear | walks, 1.0, 1.0, hinted ? 1.75 : 2.5}, 0.0);
+      add({logarithmic | walks, 1.0, 1.0, hinted ? 1.75 : 2.5}, 0.0);
       add({logarithmic | products, 2.0, 1.0, own}, -1.0);
-      if (hinted) add({linear | unhinted, 1.0, 0.7, 2.5}, -3.0);
-      if (hinted) add({logarithmic | unhinted, 1.0, 0.7, 2.5}, -3.0);
+      if (hinted) add({linear | unhinted, 1.0, 1.0, 2.5}, -5.0);
+      if (hinted) add({logarithmic | unhinted, 1.0, 1.0, 2.5}, -5.0);
     } else if (settings_.kind == PartKind::count) {
       // The mean elasticity of prices is -2.6 (Bijmolt, van Heerde and Pieters, 2005).
       const double slope = 2.5 * basis.log_deviation(), own = hinted ? 0.5 * slope : slope;

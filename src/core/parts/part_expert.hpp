@@ -191,7 +191,7 @@ class PartExpert {
 
  private:
   static constexpr std::size_t most_size = 2 * (1 + most_columns) + most_multiplied * (most_multiplied + 1) / 2 + 32;
-  static constexpr double hat_variance = 0.16, walk = 0.003, least_variance = 1e-12;
+  static constexpr double hat_variance = 0.16, walk = 0.005, least_variance = 1e-12;
 
   double& variance(std::size_t feature) { return covariance_[feature * stride_ + feature]; }
   std::size_t product(std::size_t i, std::size_t k) const { return first_product_ + i * (i + 1) / 2 + k; }
