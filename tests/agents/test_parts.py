@@ -145,6 +145,7 @@ def test_a_formula_that_does_not_fit_the_knobs_is_refused(actions, formula, mess
         ({"cost": "low"}, {"bought": 1}, "The formula needs the number 'cost' in the context, which has 'low'."),
         ([1.0], {"bought": 1}, "The formula needs the number 'cost', so contexts must have names"),
         ({"cost": 1, "bought": 0}, {"bought": 1}, "the context has a field 'bought', which is a part of the outcome"),
+        ({"cost": 1, "action": 3}, {"bought": 1}, "the context has a field 'action', which is a knob in the formula."),
         ({"cost": 1}, {}, "parts must say 'bought', as in {'bought': True}."),
         ({"cost": 1}, {"bougt": 1}, "parts has an unknown part 'bougt'. Did you mean bought?"),
         ({"cost": 1}, {"bought": "yes"}, "the part 'bought' must be True or False, got 'yes'."),
@@ -193,6 +194,15 @@ def test_parts_need_a_formula():
         agent.learn(None, agent.decide(None), parts={"bought": True})
     with pytest.raises(InputError, match="parts need an outcome with a formula"):
         agent.learn_many([[]], agent.decide_many([[]]), parts={"bought": [True]})
+
+
+def test_a_rollout_takes_only_agents_with_its_formula():
+    rollout = MAKERS["rollout"](SALE)
+    with pytest.raises(
+        ParameterError, match="agent must have the formula and the parts of the outcome of the one before"
+    ):
+        rollout.agent = manul.Auto(actions=(10, 50), outcome=manul.Sale(range=(-60, 60)))
+    rollout.agent = manul.Auto(actions=(10, 50), outcome=SALE)
 
 
 def test_the_core_gets_the_formula_of_one_number():

@@ -36,7 +36,7 @@ def test_a_value_that_a_part_cannot_have_is_refused(value, tmp_path):
     (tmp_path / "log.csv").write_text(lines)
     with pytest.raises(FileError, match=r"row 3: part.bought must be True or False, or missing, got"):
         manul.Log.read(tmp_path / "log.csv", like=log_of())
-    with pytest.raises(InputError, match="the part 'bought' must be True or False, got .* in row 1"):
+    with pytest.raises(InputError, match=r"the part 'bought' must be True or False, got .* in row 1"):
         log_of([True, value])
 
 

@@ -18,7 +18,7 @@ from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ManulError, ParameterError
-from manul.outcomes import Outcome, PartValue
+from manul.outcomes import Outcome, PartValue, outcome_of
 from manul.outcomes.parts import PartsReader
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
@@ -61,7 +61,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self.agent, self.features = agent, features
         self.actions = agent.actions
         self.space: ActionSpace = agent.space
-        self._reader = PartsReader.of(agent.outcome, agent.space)
+        self._reader = PartsReader.of(outcome_of(agent), agent.space)
         self._width: int | None = None
         self._mapped_width: int | None = None
 

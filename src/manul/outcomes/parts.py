@@ -66,6 +66,10 @@ class PartsReader:
             raise ParameterError(f"the part {taken[0]!r} has the name of a knob. Rename one of them.", "outcome")
         self._check_choices()
         self._own = (*self._knobs, *outcome.parts)
+        used = [name for name in self._knobs if name in self.formula.names]
+        self._taken = dict.fromkeys(used, "a knob in the formula") | dict.fromkeys(
+            outcome.parts, "a part of the outcome"
+        )
         self.fields = tuple(name for name in self.formula.names if name not in self._own)
 
     @classmethod
@@ -133,23 +137,21 @@ class PartsReader:
         if batch is not None and isinstance(batch.contexts, dict):
             columns = batch.contexts
             numbers = [columns.get(name) for name in self.fields]
-            if not {*columns} & {*self.outcome.parts} and all(map(_are_numbers, numbers)):
+            if not {*columns} & {*self._taken} and all(map(_are_numbers, numbers)):
                 return np.array(numbers, dtype=np.float64).T.reshape(len(batch), len(self.fields))
         if batch is None:
             self.context_numbers(None)
             return np.empty((len(contexts), 0))
         rows = []
-        for row in rows_with(batch, [*self.fields, *self.outcome.parts]):
+        for row in rows_with(batch, [*self.fields, *self._taken]):
             self._check_names(row)
             rows.append(field_values(self.fields, row, _NEEDS, self._own) if self.fields else np.empty(0))
         return np.array(rows, dtype=np.float64).reshape(len(batch), len(self.fields))
 
     def _check_names(self, fields: Mapping[str, Any] | None) -> None:
-        for name in self.outcome.parts if fields else ():
+        for name, what in self._taken.items() if fields else ():
             if name in fields:  # type: ignore[operator]
-                raise InputError(
-                    f"the context has a field {name!r}, which is a part of the outcome. Rename one of them.", name
-                )
+                raise InputError(f"the context has a field {name!r}, which is {what}. Rename one of them.", name)
 
     def read(self, context: Any, action: Any, loss: Any, reward: Any, parts: Any) -> Told:
         """What one decision led to: its `parts`, and the `loss` or `reward` if it was reported beside them."""
@@ -274,10 +276,12 @@ def part_column(outcome: Outcome, name: str, values: Any) -> Floats:
 
 def are_parts(column: Floats, kind: str | None) -> Flags:
     """Flag the values that a part of a kind can have; None is one of which the kind is not known."""
+    flags: Flags = np.isfinite(column) if kind is None else are_within(column, 0.0, np.finfo(np.float64).max)
     if kind == "yes/no":
-        return (column == 0.0) | (column == 1.0)
-    finite = np.isfinite(column) if kind is None else are_within(column, 0.0, np.finfo(np.float64).max)
-    return finite & (column == np.floor(column)) if kind == "count" else finite
+        flags = (column == 0.0) | (column == 1.0)
+    elif kind == "count":
+        flags &= column == np.floor(column)
+    return flags
 
 
 def no_formula() -> InputError:
