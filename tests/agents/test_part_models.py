@@ -166,8 +166,10 @@ def test_a_wrong_formula_is_dropped_where_rewards_are_reported():
             bought = decision.action <= limit
             reward = (30.0 - decision.action if wrong else decision.action - 10.0) * bought
             each.learn(context, decision, reward=reward, parts={"bought": bought})
-    assert agent.report().formula.weight == 0 and "badly" in str(agent.report().formula)
-    assert right.report().formula.explained == pytest.approx(1) and right.report().formula.weight > 0.5
+    assert agent.report().formula.weight == 0
+    assert "badly" in str(agent.report().formula)
+    assert right.report().formula.explained == pytest.approx(1)
+    assert right.report().formula.weight > 0.5
 
 
 def test_outcomes_without_parts_are_left_to_the_critic():
@@ -195,7 +197,7 @@ def test_exploration_is_rare_where_it_costs_most_of_the_value():
     assert manul.Auto(actions=(0.0, 400.0), outcome=manul.Bid(), epsilon=0.1).decide([0.0]).floor * 400 >= 0.1
 
 
-def player(start=None, inherits=False, width=3):
+def player(start=None, *, inherits=False, width=3):
     agent = manul.Auto(actions=(10.0, 50.0), outcome=manul.Sale(cost=10.0), seed=1)
     settings = agent._player_settings
     settings["parts"] |= {"inherits": inherits} | ({} if start is None else {"start": (start - 10.0) / 40.0})
