@@ -7,10 +7,12 @@ namespace {
 using AutoPlayer = ModelPlayer<CriticModel>;
 
 // With `features`, contexts are named, and up to this number of features have weights of their own.
-CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby, PartsDict parts) {
+CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby, bool by_evidence,
+                   PartsDict parts) {
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
   settings.exploration.nearby = nearby;
+  settings.exploration.by_evidence = by_evidence;
   return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses),
                              features, bandwidth, to_parts(settings, parts)});
 }
@@ -79,6 +81,8 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report, const 
   all["alarms"] = report.alarms;
   all["last_alarm"] = report.last_alarm;
   all["clipped"] = report.clipped;
+  all["early"] = report.early;
+  all["constant"] = report.constant;
   all["formula"] = formula.weight;
   all["reported"] = formula.reported;
   all["explained"] = formula.explained;
@@ -89,7 +93,7 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report, const 
 
 void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
-  bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0,
+  bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0, "by_evidence"_a = false,
                    "parts"_a.none() = nb::none());
   type.def("report", &report);
   type.def("inherit", &inherit, "sister"_a);

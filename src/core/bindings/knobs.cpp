@@ -399,7 +399,7 @@ void place(const KnobLimits& limits, const Matrix<double>& lows, const Matrix<do
 // Knobs are pairs of a kind and the number of steps or categories.
 void construct(KnobsPlayer* self, const std::vector<std::pair<KnobKind, std::uint32_t>>& knobs,
                const manul::Limits& losses, std::uint32_t width, const Epsilon& epsilon, std::uint64_t seed,
-               double nearby, std::uint32_t features, const PartsDict& parts) {
+               double nearby, std::uint32_t features, bool by_evidence, const PartsDict& parts) {
   std::vector<Knob> all;
   std::size_t columns = 0;
   for (const auto& [kind, count] : knobs) {
@@ -412,6 +412,7 @@ void construct(KnobsPlayer* self, const std::vector<std::pair<KnobKind, std::uin
   PlayerSettings settings{{0.0, 1.0}, to_range(losses), width, {to_schedule(epsilon), seed}};
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
+  settings.exploration.by_evidence = by_evidence;
   KnobsModel* model = kernels().new_auto_knobs(
       {all.data(), all.size(), width, seed, is_unknown(settings.losses), features, to_parts(settings, parts)});
   new (self) KnobsPlayer(model, settings, std::move(all), nearby);
@@ -453,7 +454,7 @@ void bind_knobs(nb::module_& module) {
       .value("choice", KnobKind::choice);
   auto type = nb::class_<KnobsPlayer, BasePlayer>(module, "KnobsPlayer");
   type.def("__init__", &construct, nb::kw_only(), "knobs"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a, "nearby"_a,
-           "features"_a = 0, "parts"_a.none() = nb::none());
+           "features"_a = 0, "by_evidence"_a = false, "parts"_a.none() = nb::none());
   bind_single<Vector<double>>(type);
   bind_single<Vector<float>>(type);
   bind_single<Fields>(type);

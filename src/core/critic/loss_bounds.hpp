@@ -43,6 +43,8 @@ class LossBounds {
   }
 
   double count() const { return clipped; }
+  double least() const { return low; }
+  double most() const { return high; }
 
  private:
   static constexpr double first = 20.0, growth = 0.25;  // rounds before the first update, and between updates

@@ -4,6 +4,7 @@
 
 #include "critic/critic.hpp"
 #include "critic/drift_detector.hpp"
+#include "critic/early_experts.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -11,7 +12,9 @@ class LossLearner {
  public:
   LossLearner(std::size_t width, std::size_t features, std::size_t action_columns, bool has_forest, bool unknown_losses,
               std::uint64_t seed)
-      : replay_(width, features, action_columns, unknown_losses), critic_(width, features, replay_, has_forest, seed) {}
+      : replay_(width, features, action_columns, unknown_losses), critic_(width, features, replay_, has_forest, seed),
+        one_knob_(has_forest), has_early_(one_knob_ || action_columns <= most_early_columns),
+        early_(replay_, one_knob_) {}
 
   const ReplayBuffer& replay() const { return replay_; }
   const Critic& critic() const { return critic_; }
@@ -23,23 +26,47 @@ class LossLearner {
     replay_.remember(context, action, density, loss);
     if (context.kind == ContextKind::hashed) critic_.ensemble().add_features(context);
     change_.age += 1.0;
-    if (!is_warm()) return critic_.remember(replay_);
+    if (!is_warm()) {
+      critic_.remember(replay_);
+      if (has_early_) early_.learn(replay_, 0.0, false);
+      return;
+    }
     start();
-    if (!monitor_.detects_change(critic_.learn(replay_, change_.age))) return;
+    double error = critic_.learn(replay_, change_.age);
+    if (has_early_) error = early_.learn(replay_, error, true);
+    if (!monitor_.detects_change(error)) return;
     change_ = {monitor_.restart(), change_.alarms + 1.0, replay_.rounds()};
     critic_.restart();
+    if (has_early_) early_.restart();
   }
 
-  // Sets the context for predictions of the critic.
-  void look(const ContextView& context) {
+  // Sets the context for predictions, which are `optimistic` about what is doubtful in order to try it.
+  void look(const ContextView& context, bool optimistic = false) {
     start();
     critic_.look(replay_, context);
+    if (one_knob_) early_.look(replay_, context, optimistic);
   }
+
+  // Sets the context for predictions of several knobs: those of the critic, and what is mixed into them.
+  void look(const ContextView& context, EarlySurface& surface) {
+    look(context);
+    if (has_early_) early_.look(replay_, context, surface);
+  }
+
+  // Predicted losses, in standard units, of `size` actions of one column; `size` is a multiple of 16.
+  void score(const float* actions, std::size_t size, float* losses) const {
+    critic_.score(actions, size, losses);
+    early_.score(actions, size, losses);
+  }
+
+  // The factor of epsilon in schedules that depend on the evidence.
+  double exploring() const { return has_early_ ? early_.exploring() : 1.0; }
 
   // The bandwidth in units of the range if the predicted loss is not steep: per standard deviation of the noise, and
   // narrower with the rounds. `factor` multiplies it.
   double bandwidth(double factor = 1.0) const {
-    const double first = smaller(widest, per_noise * monitor_.sigma()) * factor;
+    const double first =
+        smaller(widest, per_noise * monitor_.sigma()) * factor * (has_early_ ? early_.narrowing() : 1.0);
     return larger(first / __builtin_sqrt(__builtin_sqrt(1.0 + change_.age / narrowing)), narrowest);
   }
 
@@ -57,23 +84,29 @@ class LossLearner {
     all.alarms = change_.alarms;
     all.last_alarm = change_.last_alarm;
     all.clipped = replay_.clipped();
+    all.early = has_early_ ? early_.share() : 0.0;
+    all.constant = has_early_ ? early_.constant_share() : 0.0;
     return all;
   }
 
   void start() { critic_.ensemble().start(); }
 
-  void resume() { critic_.resume(replay_); }
-
-  bool is_valid() const {
-    return replay_.is_valid() && critic_.is_valid(replay_) && monitor_.is_valid() && is_count(change_.age) &&
-           is_count(change_.alarms) && is_count(change_.last_alarm);
+  void resume() {
+    critic_.resume(replay_);
+    if (has_early_) early_.resume(replay_);
   }
 
-  std::size_t unsaved_bytes() const { return critic_.unsaved_bytes(); }
+  bool is_valid() const {
+    return replay_.is_valid() && critic_.is_valid(replay_) && (!has_early_ || early_.is_valid(replay_)) &&
+           monitor_.is_valid() && is_count(change_.age) && is_count(change_.alarms) && is_count(change_.last_alarm);
+  }
 
-  std::size_t arrays() const { return replay_.arrays() + critic_.arrays() + 2; }
+  std::size_t unsaved_bytes() const { return critic_.unsaved_bytes() + (has_early_ ? early_.unsaved_bytes() : 0); }
+
+  std::size_t arrays() const { return own_arrays() + (has_early_ ? EarlyExperts::arrays : 0); }
 
   Array array(std::size_t index) {
+    if (index >= own_arrays()) return early_.array(index - own_arrays());
     if (index < replay_.arrays()) return replay_.array(index);
     index -= replay_.arrays();
     if (index < critic_.arrays()) return critic_.array(index);
@@ -82,6 +115,7 @@ class LossLearner {
   }
 
   void fit(std::size_t index, std::size_t size) {
+    if (index >= own_arrays()) return;
     if (index < replay_.arrays()) return replay_.fit(index, size);
     index -= replay_.arrays();
     if (index < critic_.ensemble().arrays()) critic_.ensemble().fit(index, size);
@@ -92,7 +126,10 @@ class LossLearner {
  private:
   static constexpr double warm_up = 10.0;  // rounds of uniform exploration before the first step of training
   static constexpr double widest = 0.05, per_noise = 1.5;
-  static constexpr double narrowing = 100.0;  // rounds after which the bandwidth begins to shrink
+  static constexpr std::size_t most_early_columns = 3;  // of several knobs: with more, the first experts do not help
+  static constexpr double narrowing = 100.0;            // rounds after which the bandwidth begins to shrink
+
+  std::size_t own_arrays() const { return replay_.arrays() + critic_.arrays() + 2; }
 
   struct Change {
     double age = 0.0, alarms = 0.0, last_alarm = 0.0;
@@ -100,6 +137,8 @@ class LossLearner {
 
   ReplayBuffer replay_;
   Critic critic_;
+  bool one_knob_, has_early_;
+  EarlyExperts early_;
   DriftDetector monitor_;
   Change change_;
 };
@@ -112,6 +151,7 @@ class LossLearnerModel : public Base {
   explicit LossLearnerModel(const Settings&... settings) : learner_(settings...) {}
 
   double age(double) const override { return learner_.age(); }
+  double exploring() const override { return learner_.exploring(); }
   void forget(double) override {}  // no half-life: the monitor detects when old evidence is outdated
   void start() override { learner_.start(); }
   void resume() override { learner_.resume(); }

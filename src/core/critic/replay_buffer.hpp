@@ -9,6 +9,11 @@
 
 namespace manul::MANUL_SIMD {
 
+// Losses are bounded, and standardised: (loss - centre) gain.
+struct LossUnits {
+  double centre, gain, low, high;
+};
+
 class ReplayBuffer {
  public:
   // Contexts are rows of `width` numbers or, if `features` is not 0, have up to this number of named features. With
@@ -22,6 +27,9 @@ class ReplayBuffer {
         raw_(stride_), row_(stride_), rows_(batch * stride_), sparse_(features, capacity_) {
     for (std::size_t i = 0; i < batch; ++i) rows_[i * stride_ + width_] = 1.0f;
   }
+
+  static constexpr std::size_t early = 512;  // rounds in which the unit of losses is computed anew with their bounds;
+                                             // the drift detector is silent for nearly as long
 
   std::size_t stride() const { return stride_; }
 
@@ -51,14 +59,16 @@ class ReplayBuffer {
   double standard(double loss) const { return (bounds_.bound(loss) - units_.centre) * units_.gain; }
   double original(double standard) const { return standard / units_.gain + units_.centre; }
 
+  LossUnits loss_units() const { return {units_.centre, units_.gain, bounds_.least(), bounds_.most()}; }
+
   double clipped() const { return bounds_.count(); }
 
   // The slot of the round that is `age` rounds older than the newest.
   std::size_t slot(std::size_t age) const { return newest_slot(-static_cast<double>(age)); }
   const float* action(std::size_t slot) const { return actions_.data() + slot * action_columns_; }
-  double standard_loss(std::size_t slot) const {
-    return standard(unknown_ ? raw_losses_.data()[slot] : losses_.data()[slot]);
-  }
+  double loss(std::size_t slot) const { return unknown_ ? raw_losses_.data()[slot] : losses_.data()[slot]; }
+  double bounded_loss(std::size_t slot) const { return bounds_.bound(loss(slot)); }
+  double standard_loss(std::size_t slot) const { return standard(loss(slot)); }
 
   // The first round that is still remembered, counted from 0.
   double oldest() const {
@@ -155,7 +165,6 @@ class ReplayBuffer {
   static constexpr double usual_spread = 0.2;    // standard deviation of scaled losses; the learning rates assume it
   static constexpr double least_spread = 1e-12;  // a smaller variance is rounding error: all losses were equal
   static constexpr double least_share = 1e-13;   // the same for losses of any size, relative to their mean
-  static constexpr std::size_t early = 512;      // rounds; the drift detector is silent for nearly as long
 
   // 32,768 rounds, or fewer so that they take at most 64 MiB.
   static std::size_t rows_for(std::size_t stride) {

@@ -6,13 +6,11 @@
 // 1993).
 #pragma once
 
+#include "critic/early_surface.hpp"
 #include "critic/ensemble.hpp"
 #include "numerics/sorting.hpp"
 
 namespace manul::MANUL_SIMD {
-
-// Points of one group; column k of point i is at [k * points + i].
-constexpr std::size_t points = 16;
 
 // The part of the space of actions that is searched: each column from `low` to `high`. Fixed columns keep the values of
 // the starting points.
@@ -30,7 +28,11 @@ struct WholeBox {
 class Surface {
  public:
   explicit Surface(std::size_t columns)
-      : columns_(columns), slopes_(most_hinges * columns), shapes_(columns * shape_size), linear_(columns) {}
+      : columns_(columns), slopes_(most_hinges * columns), shapes_(columns * shape_size), linear_(columns),
+        early_(columns) {}
+
+  // What is mixed into the predictions of the networks.
+  EarlySurface& early() { return early_; }
 
   // Takes the prediction of an ensemble that looks at a context. Hinges that are zero or linear in the whole box, even
   // if averaged over windows of half-width `widest`, are not kept.
@@ -75,6 +77,7 @@ class Surface {
     for (std::size_t k = 0; k < columns_; ++k)
       for (std::size_t i = 0; i < points; i += wide)
         add_shape(k, actions + k * points + i, losses + i, slopes == nullptr ? nullptr : slopes + k * points + i);
+    early_.mix(actions, losses, slopes);
   }
 
   // Moves a group of points towards lower predictions, each column by at most `first` in the first of `steps` steps,
@@ -219,6 +222,7 @@ class Surface {
 
   std::size_t columns_, size_ = 0;
   Buffer<float> slopes_, shapes_, linear_;
+  EarlySurface early_;
   float constant_ = 0.0f;
   float positions_[most_hinges], outputs_[most_hinges], corners_[most_hinges];
   float rounded_[most_hinges], bends_[most_hinges];

@@ -20,6 +20,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
         formula_(settings.parts, settings.width, settings.features > 0) {}
 
   double age(double rounds) const override { return formula_.age(LossLearnerModel::age(rounds)); }
+  double exploring() const override { return formula_.leads() ? 1.0 : LossLearnerModel::exploring(); }
 
   Window window(const ContextView& context, Range within) override {
     const double half = 0.5 * (within.high - within.low);
@@ -27,10 +28,10 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     if (predict(context, values)) return formula_window(values, within, bandwidth_);
     if (formula_.starts()) return formula_start(within);
     if (!learner_.is_warm() || formula_.explores()) return {0.5 * (within.low + within.high), half};
-    if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_);
+    if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_, true);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));
-    learner_.look(context);
+    learner_.look(context, true);
     const double rough = minimum(range, coarse, h), reach = (range.high - range.low) / coarse + h;
     double centre = minimum(around(rough, reach, range), fine, h);
     const double narrow = smaller(h, larger(LossLearner::narrowest, h / steepness(centre, h, range)));
@@ -40,14 +41,9 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   }
 
   Window best_window(const ContextView& context, Range within, double bandwidth) override {
-    const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
     double values[FormulaPlay::points];
     if (predict(context, values)) return formula_window(values, within, bandwidth);
-    learner_.look(context);
-    const Range range = {unit(within.low), unit(within.high)};
-    const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
-    const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
-    return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+    return best_window(context, within, bandwidth, false);
   }
 
   void resume() override {
@@ -96,6 +92,15 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   // Numbers of actions scored to find the minimum, to refine it, and to measure its slope; multiples of 16.
   static constexpr std::size_t coarse = 64, fine = 32, sides = 16;
 
+  Window best_window(const ContextView& context, Range within, double bandwidth, bool optimistic) {
+    const double wide = smaller(bandwidth, 0.5 * (within.high - within.low));
+    learner_.look(context, optimistic);
+    const Range range = {unit(within.low), unit(within.high)};
+    const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
+    const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
+    return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+  }
+
   // The values of the formula on its grid; false if there are none.
   bool predict(const ContextView& context, double* values) {
     const auto critic = [&](const double* positions, double* losses) {
@@ -112,7 +117,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     for (std::size_t first = 0; first < count; first += 16) {
       const std::size_t size = count - first < 16 ? count - first : 16;
       for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(positions[first + i]);
-      learner_.critic().score(units, 16, predicted);
+      learner_.score(units, 16, predicted);
       for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
     }
   }
@@ -152,7 +157,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
       const double place = (static_cast<double>(i) + 0.5) / (0.5 * sides) - 1.0;
       actions[i] = static_cast<float>(clip(centre + h * place, range.low, range.high));
     }
-    learner_.critic().score(actions, sides, losses);
+    learner_.score(actions, sides, losses);
     double rise = 0.0;
     for (std::size_t i = 0; i < sides; ++i) rise += i < sides / 4 || i >= 3 * sides / 4 ? losses[i] : -losses[i];
     return larger(rise / (0.25 * sides * h), 1.0);
@@ -165,7 +170,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     const double step = (range.high - range.low) / static_cast<double>(points);
     for (std::size_t i = 0; i < points; ++i)
       actions[i] = static_cast<float>(range.low + (static_cast<double>(i) + 0.5) * step);
-    learner_.critic().score(actions, points, losses);
+    learner_.score(actions, points, losses);
     for (std::size_t i = 0; i < points; ++i) sums[i + 1] = sums[i] + losses[i];
     const double reach = h / step + 0.5;  // NaN if the range is too narrow for its parts to differ
     const std::size_t radius = reach < static_cast<double>(points) ? static_cast<std::size_t>(reach) : points;

@@ -43,7 +43,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       return;
     }
     if (!learner_.is_warm() || formula_.explores()) return start_windows(ranges, windows);
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     const SearchBox box = search_box(ranges);
     const double h = learner_.bandwidth(__builtin_sqrt(__builtin_sqrt(static_cast<double>(moving_))));
     float widths[most_action_columns], centre[most_action_columns];
@@ -65,7 +65,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
       return true;
     }
     if (!learner_.is_warm()) return false;
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     const SearchBox box = search_box(ranges);
     float centre[most_action_columns], group[most_action_columns * points] = {};
     surface_.look(learner_.critic().ensemble(), box, 0.0f);
@@ -110,6 +110,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   }
 
   double age(double rounds) const override { return formula_.age(LossLearnerModel::age(rounds)); }
+  double exploring() const override { return formula_.leads() ? 1.0 : LossLearnerModel::exploring(); }
   bool inherit(const KnobsModel& sister) override {
     return formula_.inherit(static_cast<const AutoKnobsModel&>(sister).formula_);
   }
@@ -147,7 +148,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
 
   // The losses that the critic predicts.
   void predict_losses(const ContextView& context, const double* positions, std::size_t count, double* losses) {
-    learner_.look(context);
+    learner_.look(context, surface_.early());
     SearchBox box;
     for (std::size_t c = 0; c < columns_; ++c) box.low[c] = 0.0f, box.high[c] = 1.0f, box.fixed[c] = false;
     surface_.look(learner_.critic().ensemble(), box, 0.0f);

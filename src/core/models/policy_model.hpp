@@ -34,6 +34,9 @@ class Model {
   // The rounds since learning began or restarted, which schedules of exploration depend on.
   virtual double age(double rounds) const { return rounds; }
 
+  // The factor of an epsilon that depends on the evidence for what was learned.
+  virtual double exploring() const { return 1.0; }
+
   // Sets the rounds after which old evidence counts half; by default nothing is forgotten.
   virtual void forget(double half_life) = 0;
 
@@ -131,6 +134,8 @@ struct CriticReport {
   double alarms;
   double last_alarm;  // the round of the last alarm, or 0
   double clipped;     // losses outside their bounds, if their range is unknown
+  double early;       // the share of what predicts the first rounds
+  double constant;    // the share of the constant action in the rest
 };
 
 // How the formula of an outcome with parts does.

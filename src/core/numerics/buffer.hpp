@@ -27,12 +27,7 @@ template <class T>
 class Buffer {
  public:
   explicit Buffer(std::size_t size) : size_(size), data_(static_cast<T*>(zeros(bytes(size)))) {}
-  ~Buffer() {
-    if (reserved(bytes(size_)))
-      delete_pages(data_, bytes(size_));
-    else
-      ::operator delete(data_, std::align_val_t{line});
-  }
+  ~Buffer() { release(); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -41,7 +36,21 @@ class Buffer {
   std::size_t size() const { return size_; }
   T& operator[](std::size_t index) { return data_[index]; }
 
+  // Replaces the array by a zeroed one of another size.
+  void resize(std::size_t size) {
+    T* data = static_cast<T*>(zeros(bytes(size)));
+    release();
+    size_ = size, data_ = data;
+  }
+
  private:
+  void release() {
+    if (reserved(bytes(size_)))
+      delete_pages(data_, bytes(size_));
+    else
+      ::operator delete(data_, std::align_val_t{line});
+  }
+
   static constexpr std::size_t line = 64;                    // bytes of a cache line
   static constexpr std::size_t most = std::size_t{1} << 62;  // bytes; no sum of sizes can overflow
 

@@ -123,4 +123,17 @@ Vector inverse_root(Vector v) {
   return guess;
 }
 
+// e^x of numbers from -80 to 80 to about 1e-7: 2^k times the Taylor polynomial of the remainder.
+template <class Vector>
+Vector exponential(Vector x) {
+  using Bits = decltype(x < x);
+  constexpr float rounding = 0x1.8p23f;  // added, it leaves the nearest whole number in the last bits
+  const Vector shifted = x * 1.44269504f + rounding, k = shifted - rounding;
+  const Vector r = x - k * 0.693359375f + k * 2.12194440e-4f;  // the logarithm of 2 in two parts
+  constexpr float inverse_factorials[] = {1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f};
+  Vector sum = Vector{} + 1.0f / 720;
+  for (const float coefficient : inverse_factorials) sum = sum * r + coefficient;
+  return sum * reinterpret_cast<Vector>((reinterpret_cast<Bits>(shifted) + 127) << 23);
+}
+
 }  // namespace manul::MANUL_SIMD

@@ -23,7 +23,8 @@ class FormulaPlay {
 
   // Whether it decides. Otherwise the critic does, as if there were no formula; so it does if few outcomes have parts.
   bool leads() const {
-    return !empty() && judge_.since == 0.0 && weight() >= 0.5 && parts_.rounds() >= smaller(judge_.bare, enough_parts);
+    return !empty() && judge_.since == 0.0 && judge_.evidence >= least_evidence &&
+           parts_.rounds() >= smaller(judge_.bare, enough_parts);
   }
 
   // After a wrong formula, whose actions were few, the critic explores first, as at the beginning.
@@ -78,10 +79,14 @@ class FormulaPlay {
     const double own = loss + value, other = loss - original(critic);
     judge_.rounds += 1.0;
     const double rate = larger(1.0 / judge_.rounds, 1.0 / memory);
+    const double before = loss - judge_.centre;
+    judge_.centre += rate * before;
+    judge_.spread += rate * (before * (loss - judge_.centre) - judge_.spread);
     judge_.own_square += rate * (own * own - judge_.own_square);
     judge_.critic_square += rate * (other * other - judge_.critic_square);
+    if (!(judge_.spread > 0.0)) return;  // before the first purchase, a critic that expects none makes no errors
     const double unit = smaller(judge_.own_square, judge_.critic_square);
-    const double gain = unit > 0.0 ? clip((other * other - own * own) / unit, -2.0, 2.0) : 0.0;
+    const double gain = unit > 0.0 ? clip(0.5 * (other * other - own * own) / unit, -1.0, 1.0) : 0.0;
     judge_.evidence = clip(first_evidence + retention * (judge_.evidence - first_evidence) + gain, -8.0, 8.0);
   }
 
@@ -121,7 +126,8 @@ class FormulaPlay {
   bool is_valid() const {
     return parts_.is_valid() && is_count(judge_.rounds) && is_count(judge_.since) && is_count(judge_.bare) &&
            is_count(judge_.reported) && finite(judge_.mean) && finite(judge_.variance) && finite(judge_.unexplained) &&
-           finite(judge_.evidence) && finite(judge_.own_square) && finite(judge_.critic_square);
+           finite(judge_.evidence) && finite(judge_.centre) && finite(judge_.own_square) &&
+           finite(judge_.critic_square) && finite(judge_.spread);
   }
 
  private:
@@ -131,13 +137,13 @@ class FormulaPlay {
   static constexpr double enough_parts = 50.0;      // rounds with parts that outweigh any number without
   static constexpr double exploring_rounds = 10.0;  // as the critic's own
 
-  static constexpr double first_evidence = 3.0;
-  static constexpr double memory = 1000.0, retention = 0.998;  // of what is judged, in rounds and per round
+  static constexpr double first_evidence = 3.0, least_evidence = -6.0;  // log odds; below, the critic decides alone
+  static constexpr double memory = 1000.0, retention = 0.998;           // of what is judged, in rounds and per round
   // A formula is wrong if it explains less of the reported values, and right again if it explains more.
   static constexpr double least_reported = 8.0, least_explained = 0.5, well_explained = 0.8;
 
   struct Judge {
-    double rounds = 0.0, evidence = first_evidence, own_square = 0.0, critic_square = 0.0;
+    double rounds = 0.0, evidence = first_evidence, centre = 0.0, spread = 0.0, own_square = 0.0, critic_square = 0.0;
     double reported = 0.0, mean = 0.0, variance = 0.0, unexplained = 0.0;  // of reported values
     double since = 0.0;  // rounds since the formula was found to be wrong, or 0
     double bare = 0.0;   // outcomes without parts

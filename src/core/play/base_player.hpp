@@ -79,7 +79,7 @@ class BasePlayer {
   std::uint64_t learned = 0;  // rounds
 
   // The epsilon of the next decision.
-  double epsilon() const { return settings_.exploration.schedule.at(owned_->age(static_cast<double>(learned))); }
+  double epsilon() const { return settings_.exploration.epsilon(*owned_, static_cast<double>(learned)); }
 
   Encoder encoder;
 

@@ -67,10 +67,11 @@ struct Schedule {
   double rounds;
   std::vector<SchedulePoint> points = {};
 
-  double at(double age) const {
+  // `factor` multiplies an epsilon that fades.
+  double at(double age, double factor = 1.0) const {
     if (first == last) return last;
     if (!points.empty()) return between_points(age);
-    const double faded = first / (1.0 + age / rounds);
+    const double faded = factor * first / (1.0 + age / rounds);
     return faded > last ? faded : last;
   }
 
@@ -97,7 +98,13 @@ struct Exploration {
   Schedule schedule;
   std::uint64_t seed;
   MANUL_SIMD::Atoms atoms = {};
-  double nearby = 0.0;  // the share of decisions that explore near the window, at the first epsilon
+  double nearby = 0.0;       // the share of decisions that explore near the window, at the first epsilon
+  bool by_evidence = false;  // whether a model with evidence explores less
+
+  // The epsilon of the next decision of a model that has learned from `rounds` rounds.
+  double epsilon(const Model& model, double rounds) const {
+    return schedule.at(model.age(rounds), by_evidence ? model.exploring() : 1.0);
+  }
 
   // The distribution around a window if a share explores nearby.
   Ladder ladder(Window window, double epsilon, Range within) const {

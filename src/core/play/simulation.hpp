@@ -65,7 +65,7 @@ inline void simulate(PolicyModel& model, const Exploration& exploration, Range l
   for (std::size_t row = first; row < last; ++row) {
     const ContextView context = table.context(row);
     const Range within = table.within(row);
-    const double epsilon = exploration.schedule.at(model.age(static_cast<double>(rounds++)));
+    const double epsilon = exploration.epsilon(model, static_cast<double>(rounds++));
     const Decision decision = decide(model, exploration, epsilon, context, within, number++);
     const double loss = table.loss_at(row, decision.action);
     model.learn(context, {decision.action, decision.density, scaled_loss(loss, losses), within});

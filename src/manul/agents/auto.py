@@ -40,6 +40,8 @@ NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a shar
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 POINTS = 96  # of the core's grid of actions for outcomes with parts
 _PARTS = {"part_scales", "part_experts", "parts", "judge"}  # arrays, as are the next
+_EARLY = {"early", "early_process", "early_parameters", "early_columns", "early_factor", "early_factor_2", "early_errors"}
+_EARLY |= {"constant_expert"}
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
 
@@ -173,8 +175,9 @@ class Auto(BaseAgent[A]):
     def _restore(self, player: Any, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`.
 
-        In files of older versions, the features of named contexts share columns, and there is no forest: it starts to grow.
-        So do models of parts, which agents that `optimize` returns do not have yet.
+        In files of older versions, the features of named contexts share columns, there is no forest, which then starts to grow,
+        and there are no experts for the first rounds, which are then left out. Models of parts, which agents that `optimize`
+        returns do not have yet, start anew.
         """
         if self._host.seen.named and "deep_features" not in arrays:
             names = player.fields, player.names, player.columns
@@ -183,6 +186,9 @@ class Auto(BaseAgent[A]):
         for group in (_FOREST, _PARTS):
             if not group & arrays.keys():
                 arrays = {**{name: array for name, array in player.state().items() if name in group}, **arrays}
+        if "early" not in arrays:
+            new = {name: array for name, array in player.views().items() if name in _EARLY}
+            arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
         super()._restore(player, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
@@ -261,8 +267,8 @@ class Auto(BaseAgent[A]):
 
     @property
     def _player_settings(self) -> dict[str, Any]:
-        own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "parts": self._parts_in_core}
-        return {**super()._player_settings, **own}
+        own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "by_evidence": self.epsilon == "auto"}
+        return {**super()._player_settings, **own, "parts": self._parts_in_core}
 
     @property
     def _models_parts(self) -> bool:  # type: ignore[override]

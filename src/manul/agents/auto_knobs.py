@@ -289,6 +289,7 @@ class AutoKnobs(Auto[A]):
             "seed": self.seed,
             "nearby": self.nearby,
             "parts": self._parts_in_core,
+            "by_evidence": self.epsilon == "auto",
         }
 
     def _check_outcomes(self, densities: Floats, losses: Floats) -> None:

@@ -46,8 +46,9 @@ class Report:
     `bandwidth_share` is the share of each range instead. `noise` is the standard deviation of the loss around the
     prediction. `epsilon` is the share of uniform exploration in the next decision. `alarms` counts the detected changes
     of the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `clipped` counts
-    the outliers among losses without a stated range, which were clipped. `actions` and `losses` are the predicted loss
-    curve of one context, if given. `formula` is about an outcome whose parts are predicted.
+    the outliers among losses without a stated range, which were clipped. `early` is the share in the prediction of the
+    models for the first rounds, and `constant` the share in the rest of the best constant action. `actions` and `losses` are
+    the predicted loss curve of one context, if given. `formula` is about an outcome whose parts are predicted.
     """
 
     members: tuple[Member, ...]
@@ -65,6 +66,8 @@ class Report:
     losses: Floats | None = None
     bandwidth_share: float | None = None
     formula: FormulaReport | None = None
+    early: float = 0.0
+    constant: float = 0.0
 
 
 def loss_unit(losses: AnyRange) -> Within:
@@ -103,5 +106,7 @@ def critic_report(state: Mapping[str, Any], unit: Within, epsilon: float, **curv
         alarms=int(state["alarms"]),
         last_alarm=int(state["last_alarm"]) or None,
         clipped=int(state["clipped"]),
+        early=state["early"],
+        constant=state["constant"],
         **curve,
     )
