@@ -186,15 +186,15 @@ def test_outcomes_without_parts_are_left_to_the_critic():
 
 
 def test_exploration_is_rare_where_it_costs_most_of_the_value():
-    agent = manul.Auto(actions=(0.0, 400.0), outcome=manul.Bid(), seed=1)
+    agent = manul.Auto(actions=(0.0, 60.0), outcome=manul.Bid(), seed=1)
     rng = np.random.default_rng(0)
     for _ in range(100):
         decision = agent.decide([0.0])
         won = bool(decision.action > 6 * np.exp(rng.logistic() / 5))
         agent.learn([0.0], decision, parts={"won": won, "value": 10.0} if won else {"won": False})
-    floor = agent.decide([0.0]).floor * 400
-    assert floor < agent.current_epsilon / 10
-    assert manul.Auto(actions=(0.0, 400.0), outcome=manul.Bid(), epsilon=0.1).decide([0.0]).floor * 400 >= 0.1
+    floor = agent.decide([0.0]).floor * 60
+    assert floor < agent.current_epsilon / 2
+    assert manul.Auto(actions=(0.0, 60.0), outcome=manul.Bid(), epsilon=0.1).decide([0.0]).floor * 60 >= 0.1
 
 
 def player(start=None, *, inherits=False, width=3):
