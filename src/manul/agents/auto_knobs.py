@@ -20,7 +20,7 @@ from manul.actions.joint import JointDistribution, branch
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
 from manul.agents.auto import FEATURES, Auto
-from manul.agents.critic_report import Report, critic_report, loss_unit
+from manul.agents.critic_report import Report, critic_report, formula_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch, rows_with
@@ -51,7 +51,8 @@ class AutoKnobs(Auto[A]):
                 "bandwidth applies to a range of numbers; with other knobs, Auto chooses it.", "bandwidth"
             )
         self.bandwidth = None
-        self.nearby: float = NEARBY if self.nearby is None else self.nearby
+        default = 0.0 if self._models_parts else NEARBY
+        self.nearby: float = default if self.nearby is None else self.nearby
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed."""
@@ -262,7 +263,9 @@ class AutoKnobs(Auto[A]):
         """
         player = self._host.player or self._make_player(0)
         curves = {} if context is None else self._curves(context, points)
-        report = critic_report(player.report(), loss_unit(self.losses), self.current_epsilon, **curves)
+        state = player.report()
+        curves["formula"] = formula_report(state, self.outcome)
+        report = critic_report(state, loss_unit(self.losses), self.current_epsilon, **curves)
         return replace(report, bandwidth=None, bandwidth_share=report.bandwidth)
 
     def _curves(self, context: Context, points: int) -> dict[str, Any]:
@@ -292,6 +295,7 @@ class AutoKnobs(Auto[A]):
             "seed": self.seed,
             "nearby": self.nearby,
             "starts": self._starts,
+            "parts": self._parts_in_core(),
             "by_evidence": self.epsilon == "auto",
             "early": self._early,
         }

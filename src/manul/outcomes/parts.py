@@ -100,9 +100,14 @@ class PartsReader:
                 rule = f"the formula uses {part.constant!r} as a number, but its options are texts"
                 raise ParameterError(f"{rule}. Quote them.", "outcome")
 
+    @property
+    def is_in_core(self) -> bool:
+        """Whether the core predicts the parts: the space is one knob of numbers."""
+        return len(self._space.knobs) == 1 and not self._space.knobs[0][1].is_option
+
     def core_settings(self) -> dict[str, Any] | None:
         """The formula as the core takes it, if the space is one knob of numbers: `value` 0 is the action, and the parts follow."""
-        if len(self._space.knobs) != 1 or self._space.knobs[0][1].is_option:
+        if not self.is_in_core:
             return None
         places = {name: 1 + place for place, name in enumerate(self.outcome.parts)} | dict.fromkeys(self._knobs, 0)
         directions: dict[str, int] = {"falls": -1, "rises": 1}
