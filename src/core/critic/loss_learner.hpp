@@ -36,7 +36,7 @@ class LossLearner {
   bool has_prior() const { return early_.has_prior(); }
 
   // Whether it predicts: after the first rounds, or from a prior.
-  bool predicts() const { return is_warm() || early_.share() > 0.0; }
+  bool predicts() const { return is_warm() || (has_prior() && early_.share() > 0.0); }
 
   // Learns the features of another one, in their order, with initial weights.
   void adopt_features(const LossLearner& other) {
@@ -155,7 +155,7 @@ class LossLearner {
  private:
   static constexpr double warm_up = 10.0;  // rounds of uniform exploration before the first step of training
   static constexpr double widest = 0.05, per_noise = 1.5;
-  static constexpr double first_reach = 0.02, reach_per_round = 1.0 / 400.0;  // of a start, to each side
+  static constexpr double first_reach = 0.01, reach_per_round = 1.0 / 400.0;  // of a start, to each side
   static constexpr std::size_t most_early_columns = 3;  // of several knobs: with more, the first experts do not help
   static constexpr double narrowing = 100.0;            // rounds after which the bandwidth begins to shrink
 

@@ -85,8 +85,8 @@ class Auto(BaseAgent[A]):
     or a function of the knobs that are set already, options first and then in order, that returns ranges for others; an
     agent with a function cannot be saved or copied.
 
-    With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, and
-    starts again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`,
+    With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, is up to
+    five times rarer if the first rounds explain the losses, and starts again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`,
     the agent learns from any finite numbers; an `outcome` says the same with a name and a wait. The same `seed` and
     input give the same decisions. With `bandwidth`, in action units, it always plays this bandwidth, such as the one
     that `optimize` has chosen. With `nearby`, such as 0.05, this share of the decisions explores near the best action,

@@ -48,7 +48,7 @@ class Report:
     prediction. `epsilon` is the share of uniform exploration in the next decision. `alarms` counts the detected changes
     of the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `clipped` counts
     the outliers among losses without a stated range, which were clipped. `early` is the share in the prediction of the
-    models for the first rounds, and `constant` the share in the rest of the best constant action. `prior` is the share of a
+    models for the first rounds, and `constant` the share of the best constant action in the rest. `prior` is the share of a
     prior in the prediction: 0 after evidence has dropped it, and None without one. `actions` and `losses` are the predicted
     loss curve of one context, if given. `formula` is about an outcome whose parts are predicted.
     """
