@@ -49,7 +49,7 @@ class Decides(Protocol[A]):
         AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), baseline=1.0, steps=(0.5,), budget=1e9, seed=seed
     ),
     lambda seed: Rollout(
-        AGENTS["auto"].make(actions={"price": (10, 50), "kind": Choice(["a", "b"])}, seed=seed),
+        AGENTS["auto"].make(actions={"price": (10, 50), "kind": Choice(["a", "b"])}, epsilon=0.05, seed=seed),
         baseline={"price": 20, "kind": "b"},
         steps=(0.5,),
         budget=1e9,
