@@ -40,7 +40,15 @@ NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a shar
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 POINTS = 96  # of the core's grid of actions for outcomes with parts
 _PARTS = {"part_scales", "part_experts", "parts", "judge"}  # arrays, as are the next
-_EARLY = {"early", "early_process", "early_parameters", "early_columns", "early_factor", "early_factor_2", "early_errors"}
+_EARLY = {
+    "early",
+    "early_process",
+    "early_parameters",
+    "early_columns",
+    "early_factor",
+    "early_factor_2",
+    "early_errors",
+}
 _EARLY |= {"constant_expert"}
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
