@@ -15,14 +15,18 @@ class OutcomeParts {
   // Contexts are rows of `width` numbers or, if `named`, have named features, of which the first 32 are columns here.
   OutcomeParts(const PartsSettings& settings, std::size_t width, bool named)
       : settings_(settings), columns_(named || width > PartExpert::most_columns ? PartExpert::most_columns : width),
-        basis_(settings_.actions), parts_(settings.count > 0 ? new OutcomePart[settings.count] : nullptr),
+        basis_(settings.count > 0 ? new ActionBasis(settings.actions) : nullptr),
+        parts_(settings.count > 0 ? new OutcomePart[settings.count] : nullptr),
         scales_(settings.count > 0 ? 4 * columns_ : 0), state_(prepare()) {
     hold();
     draw_directions();
     for (std::size_t p = 0; p < settings_.count; ++p) parts_[p].start();
     if (has_start()) start_at(settings_.start);
   }
-  ~OutcomeParts() { delete[] parts_; }
+  ~OutcomeParts() {
+    delete[] parts_;
+    delete basis_;
+  }
   OutcomeParts(const OutcomeParts&) = delete;
   OutcomeParts& operator=(const OutcomeParts&) = delete;
 
@@ -43,7 +47,7 @@ class OutcomeParts {
     double z[PartExpert::most_columns], expectations[PartsSettings::most * points];
     standardise(context, z);
     for (std::size_t p = 0; p < settings_.count; ++p)
-      parts_[p].curve(basis_, z, used(), directions_, expectations + p * points);
+      parts_[p].curve(*basis_, z, used(), directions_, expectations + p * points);
     settings_.formula->expect(settings_.actions, points, expectations, context.fields, values);
     double least = __builtin_inf(), most = -__builtin_inf();
     for (std::size_t g = 0; g < points; ++g) {
@@ -65,8 +69,8 @@ class OutcomeParts {
     const ActionBasis::Place place(position);
     for (std::size_t p = 0; p < settings_.count; ++p) {
       known = known && parts_[p].is_known();
-      expectations[p] = seen[p] == seen[p] ? parts_[p].learn(basis_, z, used(), directions_, place, seen[p])
-                        : known            ? parts_[p].expect(basis_, z, used(), directions_, place)
+      expectations[p] = seen[p] == seen[p] ? parts_[p].learn(*basis_, z, used(), directions_, place, seen[p])
+                        : known            ? parts_[p].expect(*basis_, z, used(), directions_, place)
                                            : 0.0;
     }
     about_.rounds += 1.0, about_.scaled += 1.0;
@@ -182,7 +186,7 @@ class OutcomeParts {
   }
 
   void start_at(double position) {
-    for (std::size_t p = 0; p < settings_.count; ++p) parts_[p].start_at(basis_, position, slope_at(p, position));
+    for (std::size_t p = 0; p < settings_.count; ++p) parts_[p].start_at(*basis_, position, slope_at(p, position));
   }
 
   std::size_t used() const { return static_cast<std::size_t>(about_.used); }
@@ -191,7 +195,7 @@ class OutcomeParts {
   std::size_t prepare() {
     std::size_t total = 0;
     for (std::size_t p = 0; p < settings_.count; ++p) {
-      parts_[p] = OutcomePart(settings_.parts[p], columns_, basis_, has_start() && slope_at(p, settings_.start) != 0.0,
+      parts_[p] = OutcomePart(settings_.parts[p], columns_, *basis_, has_start() && slope_at(p, settings_.start) != 0.0,
                               settings_.inherits);
       total += parts_[p].numbers();
     }
@@ -274,7 +278,7 @@ class OutcomeParts {
 
   PartsSettings settings_;
   std::size_t columns_;
-  ActionBasis basis_;
+  const ActionBasis* basis_;  // null without parts, whose agents stay small
   OutcomePart* parts_;
   Buffer<double> scales_, state_;
   About about_;
