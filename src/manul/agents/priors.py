@@ -75,6 +75,8 @@ def prior_of(given: Any, agent: Any, parts_of: Callable[[Any], Mapping[str, Any]
     """
     if isinstance(given, Prior):
         return given
+    if not agent.space.is_number:
+        raise ParameterError("prior is for one number, as in actions=(10, 50), not for other knobs.", "prior")
     if isinstance(given, str | Path):
         given = model_files.load(given)
     if isinstance(given, Log):
