@@ -54,8 +54,8 @@ def test_before_the_first_round_the_prior_predicts(rounds, named):
     agent = _new(sister)
     assert agent.report().prior == 1
     contexts = [context] * 2
-    actions = [12.0, 18.0]
-    assert np.allclose(agent.predict_losses(contexts, actions), sister.predict_losses(contexts, actions), rtol=0.03)
+    actions = [11.25, 18.75]  # nodes of the curve that the prior is read at
+    assert np.allclose(agent.predict_losses(contexts, actions), sister.predict_losses(contexts, actions), rtol=1e-3)
 
 
 def test_a_prior_of_the_same_market_saves_the_first_rounds():
@@ -67,15 +67,14 @@ def test_a_prior_of_the_same_market_saves_the_first_rounds():
 def test_a_wrong_prior_is_dropped():
     agent = _new(_sister(dearer=2.0))
     _play(agent, 60)
-    assert agent.report().prior < 0.1
+    assert (agent.report().prior or 0) < 0.1
 
 
 def test_a_prior_is_freed_after_a_while():
     agent = _new(_sister())
     with_prior = agent.nbytes
     _play(agent, 1536)
-    assert agent.report().prior == 0
-    assert Auto().report().prior is None
+    assert agent.report().prior is None
     assert agent.nbytes < with_prior == pickle.loads(pickle.dumps(_new(_sister()))).nbytes
 
 
@@ -186,3 +185,8 @@ def test_a_prior_must_fit(prior, message):
         _new(prior())
     assert str(caught.value) == message
     assert caught.value.field == "prior"
+
+
+def test_a_prior_is_for_a_range_of_numbers():
+    with pytest.raises(ParameterError, match="prior is for actions"):
+        Auto(actions={"price": RANGE}, rewards="auto", prior=_sister())

@@ -22,8 +22,7 @@ async def test_a_new_loop_starts_from_the_model_of_another(service):
         assert status["agent"]["prior"] == {"loop": "heat"}
         assert status["width"] == 3
         assert status["learned"] == 0
-        report = await service.get("/new/report")
-        assert report["beliefs"]["prior"] == 1
+        assert service.engine.loop("new").model.agent.report().prior == 1
         made = await service.post("/new/decisions", context=[0.1, 0.2, 0.3])
         assert made["density"] > 1 / 50
 

@@ -52,12 +52,12 @@ class EarlyExperts {
   double narrowing() const { return 1.0 - (one_knob_ ? 0.75 : 0.5) * share(); }
 
   // Begins to take predictions by a prior, which the process then starts from.
-  void take_prior() { state_.had_prior = 1.0, process_.take_prior(); }
+  void take_prior() { process_.take_prior(); }
   bool has_prior() const { return process_.has_prior(); }
 
-  // The share of the prior in the prediction, not a number if there never was one.
+  // The share of the prior in the prediction, not a number without one.
   double prior_share() const {
-    if (state_.had_prior == 0.0) return __builtin_nan("");
+    if (!has_prior()) return __builtin_nan("");
     return share() * (predicts() ? state_.weight * process_.prior_share() : has_prior_only() ? 1.0 : 0.0);
   }
 
@@ -86,7 +86,7 @@ class EarlyExperts {
       process = loss - process_.factor().to_loss(process_.factor().predict(action, expected));
     }
     if (has_prior_only()) process = loss - expected;
-    if (has_prior() && n > 1) state_.against_mean.add(loss - constant_.mean(), loss - expected);
+    if (has_prior() && n > 1) process_.against_mean().add(loss - constant_.mean(), loss - expected);
     const double own = gain * (state_.weight * process + (1.0 - state_.weight) * constant);
     const double others = rest + g1 * (gain * constant - rest);
     if (is_judged) judge(rest, own, gain * constant, predicted);
@@ -106,7 +106,7 @@ class EarlyExperts {
   // After a change of the world.
   void restart() {
     if (state_.active == 0.0) return;
-    state_ = {.had_prior = state_.had_prior};
+    state_ = {};
     process_.restart();
     constant_.restart();
   }
@@ -225,13 +225,12 @@ class EarlyExperts {
     double weight = 1.0, evidence = 0.0, contextual = 0.0;
     Regression own = {}, constant = {};
     MeanSquare rest = {}, lasting_rest = {};
-    Test against_rest = {}, against_mean = {};  // of the constant action, and of the prior
-    double had_prior = 0.0;
+    Test against_rest = {};
   };
 
   // Whether only the prior predicts, until there is a process or the mean of the losses is better.
   bool has_prior_only() const {
-    return has_prior() && !predicts() && state_.against_mean.doubt() >= least_trust;
+    return has_prior() && !predicts() && process_.against_mean().doubt() >= least_trust;
   }
 
   bool predicts() const { return state_.running != 0.0 && process_.is_ready(); }

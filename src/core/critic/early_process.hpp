@@ -35,7 +35,11 @@ class EarlyProcess {
   }
 
   bool has_prior() const { return prior_.size() > 0; }
-  double prior_share() const { return has_prior() ? state_.prior_share : 0.0; }
+  double prior_share() const { return has_prior() ? prior_state_.share : 0.0; }
+
+  // The test of the prior against the mean of the losses.
+  SelfNormalisedTest& against_mean() { return prior_state_.against_mean; }
+  const SelfNormalisedTest& against_mean() const { return prior_state_.against_mean; }
 
   // Takes or frees the memory that is not saved; without it, the process does nothing.
   void reserve(bool open) {
@@ -91,7 +95,8 @@ class EarlyProcess {
     bool all = (state_.ready == 0.0 || state_.ready == 1.0) && (state_.present == 0.0 || state_.present == 1.0) &&
                finite(state_.building) && is_count(state_.factored) && is_count(state_.steps) &&
                is_count(state_.first_steps) && finite(state_.first_power) && finite(state_.second_power) &&
-               finite(state_.lowest) && finite(state_.highest) && state_.prior_share >= 0.0 && state_.prior_share <= 1.0;
+               finite(state_.lowest) && finite(state_.highest) && prior_state_.share >= 0.0 && prior_state_.share <= 1.0;
+    all = all && finite(prior_state_.against_mean.sum) && finite(prior_state_.against_mean.squares);
     for (std::size_t i = 0; i < prior_.size(); ++i) all = all && finite(prior_.data()[i]);
     for (const EarlyFactor& each : factors_) all = all && each.is_valid() && each.rows() <= n;
     for (std::size_t i = 0; i < parameters_.size(); ++i) all = all && finite(parameters_.data()[i]);
@@ -103,7 +108,7 @@ class EarlyProcess {
     return factors_[0].unsaved_bytes() + factors_[1].unsaved_bytes() + fit_.unsaved_bytes();
   }
 
-  std::size_t arrays() const { return has_prior() ? 6 : 5; }
+  std::size_t arrays() const { return has_prior() ? 7 : 5; }
 
   Array array(std::size_t index) {
     const Array all[] = {
@@ -112,6 +117,7 @@ class EarlyProcess {
         {"early_columns", "f8", moments_.data(), moments_.size()},
         {"early_factor", "f8", factors_[0].head().data(), factors_[0].head().size()},
         {"early_factor_2", "f8", factors_[1].head().data(), factors_[1].head().size()},
+        {"prior", "f8", &prior_state_, sizeof prior_state_ / sizeof(double)},
         {"prior_losses", "f8", prior_.data(), prior_.size()},
     };
     return all[index];
@@ -134,7 +140,11 @@ class EarlyProcess {
     double building = 0.0, factored = 0.0;  // whether the other one is being built, and with how many rounds it began
     double first_steps = 0.0, steps = 0.0, first_power = 1.0, second_power = 1.0;  // of the fit
     double lowest = 0.0, highest = 0.0;                                            // losses
-    double prior_share = 1.0;
+  };
+
+  struct PriorState {
+    double share = 1.0;
+    SelfNormalisedTest against_mean = {};
   };
 
   const double* prior(std::size_t round) const { return prior_.data() + (has_prior() ? round : 0); }
@@ -152,8 +162,8 @@ class EarlyProcess {
     }
     const double rounds = prior_rounds * errors / static_cast<double>(own.rows());
     const double regression = square + rounds > 0.0 ? clip((product + rounds) / (square + rounds), 0.0, 1.0) : 1.0;
-    state_.prior_share = regression * test.doubt(tolerance);
-    if (state_.prior_share < least_share) drop_prior();
+    prior_state_.share = regression * test.doubt(tolerance);
+    if (prior_state_.share < least_share) drop_prior();
   }
 
   std::size_t count() const { return factors_[0].kernel().parameters(); }
@@ -205,7 +215,7 @@ class EarlyProcess {
       }
       for (std::size_t k = 0; k < fit_.kernel().actions(); ++k) fit_.action(k) = replay.action(from)[k];
       double y = EarlyFactor::scale_of_losses * replay.standard_loss(from);
-      if (has_prior()) y -= state_.prior_share * EarlyFactor::scale_of_losses * replay.standard(prior_[i * n / size]);
+      if (has_prior()) y -= prior_state_.share * EarlyFactor::scale_of_losses * replay.standard(prior_[i * n / size]);
       fit_.end_round(y);
     }
     const double* gradient = fit_.gradient(own);
@@ -255,6 +265,7 @@ class EarlyProcess {
   Buffer<double> moments_;     // means and variances of columns
   Buffer<double> scales_;
   Buffer<double> prior_;       // predictions by a prior of the losses since the start
+  PriorState prior_state_;
   State state_;
 };
 

@@ -49,8 +49,8 @@ _EARLY = {
     "early_factor",
     "early_factor_2",
     "early_errors",
+    "constant_expert",
 }
-_EARLY |= {"constant_expert"}
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
 
@@ -86,17 +86,23 @@ class Auto(BaseAgent[A]):
     agent with a function cannot be saved or copied.
 
     With `epsilon="auto"`, exploration fades as in `manul.schedules.Fading()`, from 5 % of the decisions to 0.2 %, is up to
-    five times rarer if the first rounds explain the losses, and starts again after a change of the world. With a number, it is constant. With `losses="auto"` or `rewards="auto"`,
-    the agent learns from any finite numbers; an `outcome` says the same with a name and a wait. The same `seed` and
+    five times rarer if the first rounds explain the losses, and starts again after a change of the world. With a number, it
+    is constant. With `losses="auto"` or `rewards="auto"`, the agent learns from any finite numbers; an `outcome` says the
+    same with a name and a wait. The same `seed` and
     input give the same decisions. With `bandwidth`, in action units, it always plays this bandwidth, such as the one
     that `optimize` has chosen. With `nearby`, such as 0.05, this share of the decisions explores near the best action,
     and less as epsilon fades: its logs say more about other policies, for a little more loss. With several knobs it is
     0.1 by default.
 
-    `start` is an action that is known to be sensible, such as today's price: the first decisions are near it, within 10 % of
-    the range to each side, and later ones within a part of the range that grows to the whole in 360 rounds. Epsilon explores
-    the whole range from the start. Of several knobs it may map some to values; an option is the one of most of the first ten
-    decisions.
+    `start` is an action that is known to be sensible, such as today's price: the first decisions are near it, within 1 % of
+    the range to each side, and later ones within a part of the range that grows to the whole in about 400 rounds, or more if
+    most losses are equal, as long as hardly anybody buys. A small epsilon explores the whole range from the start. Of several
+    knobs it may map some to values; an option is the one of most of the first ten decisions.
+
+    `prior` is another Auto with the same actions and outcome, the path of its file, or a log, from which one is trained
+    first. The agent starts from her model as it is now, for contexts like hers. Evidence drops it if it is wrong, within
+    tens of rounds, and by round 1,536 in any case; `report().prior` is its share in the predictions, and None afterwards. It is for a range of
+    numbers.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
@@ -166,9 +172,10 @@ class Auto(BaseAgent[A]):
         self.start = start
         self.limits = limits
         self._check_settings(bandwidth)
-        self.prior: Prior | None = None
-        if prior is not None:
-            self._read_prior(prior)
+        parts_of = Auto._parts_in_core
+        self.prior: Prior | None = None if prior is None else prior_of(prior, self, parts_of)
+        if self.prior is not None:
+            self._take_contexts(self.prior.seen)
 
     @property
     def start(self) -> Any:
@@ -205,14 +212,13 @@ class Auto(BaseAgent[A]):
             self.space = self.space.with_limits(None if callable(limits) else limits)
         self._limits = function or self.space.limited
 
-    def _read_prior(self, prior: Any) -> None:
-        """Take a prior, whose contexts the agent then takes too."""
-        self.prior = prior_of(prior, self, lambda agent: agent._parts_in_core())
-        if self.prior.seen.named:
+    def _take_contexts(self, seen: Seen) -> None:
+        """Take contexts like those that a prior has seen."""
+        if seen.named:
             self._host.start_named(self)
         else:
-            assert self.prior.seen.width is not None
-            self._host.start(self, self.prior.seen.width)
+            assert seen.width is not None
+            self._host.start(self, seen.width)
 
     def _check_settings(self, bandwidth: float | None) -> None:
         """Check the settings that depend on the space."""
@@ -245,13 +251,10 @@ class Auto(BaseAgent[A]):
             arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
         self.prior = prior_in(arrays, player, self._host.seen)
         if self.prior is not None:
-            width: Any = (
-                {"width": 0, "features": FEATURES} if self._host.seen.named else {"width": self._host.seen.width}
+            seen = self._host.seen
+            player = self._host.hold(
+                self._make_named_player() if seen.named else self._make_player(seen.width or 0), seen
             )
-            before = player
-            player = self._host.hold(_core.AutoPlayer(prior=True, **width, **self._player_settings), self._host.seen)
-            if self._host.seen.named:
-                player.fields, player.names, player.columns = before.fields, before.names, before.columns
         super()._restore(player, arrays)
 
     def report(self, context: Context = None, *, points: int = 64) -> Report:
@@ -324,10 +327,12 @@ class Auto(BaseAgent[A]):
         return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}
 
     def _make_player(self, width: int) -> _core.Player:
-        return self._with_prior(Seen(width), width=width)
+        player: _core.Player = self._with_prior(Seen(width), width=width)
+        return player
 
     def _make_named_player(self) -> _core.Player:
-        return self._with_prior(Seen(0, named=True), width=0, features=FEATURES)
+        player: _core.Player = self._with_prior(Seen(0, named=True), width=0, features=FEATURES)
+        return player
 
     def _with_prior(self, seen: Seen, **contexts: Any) -> _core.Player:
         def make(**others: Any) -> _core.Player:

@@ -49,7 +49,7 @@ class Report:
     of the world: `last_alarm` is the round of the last one, and `memory` the number of rounds since. `clipped` counts
     the outliers among losses without a stated range, which were clipped. `early` is the share in the prediction of the
     models for the first rounds, and `constant` the share of the best constant action in the rest. `prior` is the share of a
-    prior in the prediction: 0 after evidence has dropped it, and None without one. `actions` and `losses` are the predicted
+    prior in the prediction, None without one and after evidence has dropped it. `actions` and `losses` are the predicted
     loss curve of one context, if given. `formula` is about an outcome whose parts are predicted.
     """
 

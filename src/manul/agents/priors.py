@@ -22,7 +22,7 @@ from manul.utils import model_files
 PREFIX = "1."  # of the arrays of a prior in the state of a player
 RING = 2**22  # entries of named contexts in the memory of an agent
 ROWS = 2048  # the rounds that the core remembers of a prior, more than a process that is not retired needs
-_OWN = ("start", "prior_losses")
+_OWN = ("start", "prior", "prior_losses")
 PARTS = {"part_scales", "part_experts", "parts", "judge"}  # arrays of the models of an outcome's parts
 _PER_ROUND = ("contexts", "actions", "losses", "predictions", "tree_targets")
 
@@ -75,12 +75,12 @@ def prior_of(given: Any, agent: Any, parts_of: Callable[[Any], Mapping[str, Any]
     """
     if isinstance(given, Prior):
         return given
-    if not agent.space.is_number:
-        raise ParameterError("prior is for one number, as in actions=(10, 50), not for other knobs.", "prior")
     if isinstance(given, str | Path):
         given = model_files.load(given)
     if isinstance(given, Log):
         given = _train(given, agent)
+    if not agent.space.is_number:
+        raise ParameterError("prior is for actions (low, high); with other knobs, use start.", "prior")
     if type(given) is not type(agent):
         raise ParameterError(
             f"prior must be an Auto with the same actions, the path of its file or a log, got {_kind(given)}.", "prior"

@@ -203,7 +203,7 @@ class Engine:
         def add(transaction: Transaction) -> int | None:
             number = transaction.add_loop(settings.name, body, created, apprentice=settings.apprentice)
             if number is not None and first is not None:
-                _add_import(transaction, number, first, created)
+                self._add_first_model(transaction, _new_row(number, settings, body, created), first)
             return number
 
         number = await self.write(add)
@@ -235,6 +235,13 @@ class Engine:
         loop.feed.keep_up(0, 0)
         return loop
 
+    def _add_first_model(self, transaction: Transaction, row: LoopRow, model: bytes) -> Loop:
+        """Import the first model of a loop. The snapshot contains it, so that only the learner's thread ever learns an import."""
+        loop, event = Loop(row, self.store), _add_import(transaction, row.number, model, row.created)
+        loop.learn([(event, None)], lambda _: model)
+        transaction.add_snapshot(row.number, loop.model.snapshot(), keep=1)
+        return loop
+
     async def delete(self, name: str) -> None:
         """Delete a loop; its data are removed from the store in the background."""
         number = self.broken[name][0].number if name in self.broken else (await self.find(name)).number
@@ -254,10 +261,7 @@ class Engine:
             number = transaction.add_loop(name, body, created, apprentice=loop.settings.apprentice)
             assert number is not None, "the name is free once its loop is deleted"
             row = _new_row(number, loop.settings, body, created)
-            fresh = Loop(row, self.store)
-            if first:
-                event = _add_import(transaction, number, first, created)
-                fresh.learn([(event, None)], lambda _: first)
+            fresh = self._add_first_model(transaction, row, first) if first else Loop(row, self.store)
             keep_rollout(transaction, loop, fresh, created)
             return row
 
