@@ -192,7 +192,9 @@ def bidding(seed: int, rounds: int) -> Market:
     world = worlds.bidding(rounds=rounds, seed=seed)
 
     def expected(bid: Any, at: Rounds) -> Any:
-        return -world.mean_rewards(np.broadcast_to(np.asarray(bid, float), rounds) if np.ndim(bid) == 0 else bid)[at]
+        bids = np.zeros(rounds)
+        bids[at] = bid
+        return -world.mean_rewards(bids)[at]
 
     def parts(bid: float, number: int) -> Parts:
         reward = world.reward(number, bid)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import manul
 from manul.errors import InputError, ParameterError
-from manul.outcomes import LOSSES, Matured, Outcome, Wait, mature
+from manul.outcomes import LOSSES, Matured, Outcome, Report, Wait, mature
 
 REWARDS = Outcome.of(rewards=(-20, 100))
 PROFIT = Outcome("profit", better="high", range="auto", wait=Wait(60, default=0, combine="sum"))
@@ -135,3 +135,63 @@ def test_combined_rewards_mirror_combined_losses_and_stay_in_range(reports, comb
     assert loss == mature(reports, by_reward, 0, 61)
     assert 0 <= loss.loss <= 1
     assert loss.loss == {"first": reports[0], "last": reports[-1]}.get(combine, loss.loss)
+
+
+SALE = manul.Sale(cost=20.0, wait=Wait(60, default={"bought": False}))
+UNITS = Outcome(formula="2 * units", parts={"units": "count"}, range="auto", wait=Wait(60, combine="sum"))
+BID = manul.Bid(wait=Wait(60, default=0, combine="last"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"formula": "2 * sold"}, "formula and parts belong together"),
+        ({"parts": {"sold": "count"}}, "formula and parts belong together"),
+        ({"formula": "2 * sold", "parts": {"sold": "number"}}, "the part 'sold' must be 'yes/no', 'count' or 'amount'"),
+        ({"formula": "2 * sold", "parts": {"sold": "count", "x": "count"}}, "does not use the part 'x'"),
+        (
+            {"formula": "2 * (sold == 'a')", "parts": {"sold": "count"}},
+            "compares the part 'sold', a number, with a text",
+        ),
+        ({"formula": "2 * sold", "parts": {"sold": "count"}, "hints": {"sold": "up"}}, "must be 'rises' or 'falls'"),
+        ({"formula": "2 * sold", "parts": {"sold": "count"}, "hints": {"x": "falls"}}, "unknown part 'x'"),
+        ({"formula": "2 *", "parts": {"sold": "count"}}, "formula '2 \\*' is incomplete at character 4"),
+        ({"formula": "2 * sold", "parts": {"": "count"}}, "names of parts must be text and not empty"),
+        ({"formula": "2 * sold", "parts": {"sold": "count"}, "wait": Wait(9, default={"sold": 1.5})}, "a whole number"),
+        ({"formula": "2 * sold", "parts": {"sold": "count"}, "wait": Wait(9, combine="mean")}, "must not be 'mean'"),
+        ({"wait": Wait(9, default={"sold": 1})}, "default has an unknown part 'sold'"),
+    ],
+)
+def test_a_formula_that_contradicts_itself_is_refused(settings, message):
+    with pytest.raises(ParameterError, match=message):
+        Outcome(range="auto", **settings)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reports", "matured"),
+    [
+        (SALE, [], Matured(None, False, {"bought": 0.0})),
+        (SALE, [Report(None, {"bought": 1.0})], Matured(None, True, {"bought": 1.0})),
+        (SALE, [Report(-5.0, {"bought": 1.0})], Matured(-5.0, True, {"bought": 1.0})),
+        (SALE, [Report(-5.0)], Matured(-5.0, True, {"bought": 0.0})),
+        (UNITS, [], None),
+        (UNITS, [Report(None, {"units": 1.0}), Report(None, {"units": 3.0})], Matured(None, True, {"units": 4.0})),
+        (BID, [], Matured(0.0, False)),
+        (BID, [Report(None, {"value": 3.0})], Matured(0.0, False)),
+        (
+            BID,
+            [Report(None, {"won": 0.0}), Report(None, {"won": 1.0, "value": 3.0})],
+            Matured(None, True, {"won": 1.0, "value": 3.0}),
+        ),
+    ],
+)
+def test_parts_mature_each_on_its_own(outcome, reports, matured):
+    assert mature(reports, outcome, decided=0, now=59) is None
+    assert mature(reports, outcome, decided=0, now=61) == matured
+
+
+@pytest.mark.parametrize("outcome", [SALE, UNITS, BID])
+def test_an_outcome_with_a_formula_survives_json(outcome):
+    described = json.loads(json.dumps(outcome.describe(), sort_keys=True))
+    back = Outcome.from_description(described)
+    assert (back, [*back.parts]) == (outcome, [*outcome.parts])

@@ -59,6 +59,23 @@ def outcomes() -> None:
     agent = manul.Auto(actions={"price": (10.0, 50.0)}, outcome=profit)
     decision = agent.decide({"cost": 9.0})
     agent.learn({"cost": 9.0}, decision, reward=1.0)
+    sale = manul.Sale(cost="cost", wait=manul.Wait(3600, default={"bought": False}))
+    assert_type(sale, manul.Outcome)
+    seller = manul.Auto(actions=(10.0, 50.0), outcome=sale)
+    price = seller.decide({"cost": 9.0})
+    seller.learn({"cost": 9.0}, price, parts={"bought": True})
+    seller.learn({"cost": 9.0}, price, parts={"bought": True}, reward=21.0)
+    seller.learn_many([{"cost": 9.0}], seller.decide_many([{"cost": 9.0}]), parts={"bought": [True]})
+    bidder = manul.Auto(actions=(0.0, 40.0), outcome=manul.Bid())
+    bidder.learn(None, bidder.decide(None), parts={"won": True, "value": 12.3})
+    manul.Outcome(
+        "profit",
+        better="high",
+        range="auto",
+        formula="(price - cost) * bought",
+        parts={"bought": "yes/no"},
+        hints={"bought": "falls"},
+    )
 
 
 def logs_and_policies() -> None:
@@ -81,5 +98,7 @@ if TYPE_CHECKING:  # mistakes that must be found
     _one.learn(None, _several.decide(None), 0.5)  # type: ignore[arg-type]
     _one.decidee(None)  # type: ignore[attr-defined]
     _one.learn(None, _one.decide(None), loss=0.5, reward=0.5)  # type: ignore[call-overload]
+    _one.learn(None, _one.decide(None))  # type: ignore[call-overload]
+    manul.Outcome(formula="2 * sold", parts={"sold": "number"})  # type: ignore[dict-item]
     manul.Auto(actions=(0.0, 1.0), limits=["a <= 1"])  # type: ignore[call-overload]
     manul.Cats(leaves=8, bandwidth=0.1, actions={"a": (0, 1)})  # type: ignore[arg-type]

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from manul.offpolicy.estimate import Estimate as Estimate
     from manul.outcomes import Outcome as Outcome
     from manul.outcomes import Wait as Wait
+    from manul.outcomes.ready_made import Bid as Bid
+    from manul.outcomes.ready_made import Sale as Sale
     from manul.paper import datasets as datasets
     from manul.policies import theory as theory
     from manul.service.client import AsyncClient as AsyncClient
@@ -65,6 +67,7 @@ _NAMES = {
     "offpolicy": "compare doctor evaluate optimize",
     "offpolicy.estimate": "Estimate",
     "outcomes": "Outcome Wait",
+    "outcomes.ready_made": "Bid Sale",
     "service.client": "AsyncClient Client",
     "utils.model_files": "dumps load loads",
     "worlds.simulation": "simulate",

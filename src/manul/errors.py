@@ -83,15 +83,15 @@ def require_package(package: str) -> None:
         raise MissingDependency(f"This needs {package}. Install it: pip install {package}.") from None
 
 
-def remedy(got: str, known: Iterable[str], otherwise: str) -> str:
-    """The `known` name that is closest to what one `got`, as a question; `otherwise` if none is close.
+def remedy(got: str, known: Iterable[str], otherwise: str, cutoff: float = CUTOFF) -> str:
+    """The `known` name that is closest to what one `got`, as a question; `otherwise` if none is as close as the `cutoff`.
 
     >>> remedy("prise", ["size", "price"], "Check the name.")
     'Did you mean price?'
     >>> remedy("zzz", ["size", "price"], "Check the name.")
     'Check the name.'
     """
-    close = get_close_matches(got, list(known), n=1, cutoff=CUTOFF)
+    close = get_close_matches(got, list(known), n=1, cutoff=cutoff)
     return f"Did you mean {close[0]}?" if close else otherwise
 
 

@@ -12,5 +12,6 @@
 | Mapped, commands | test_features |
 | fields: decide, Log, own densities, evaluate, optimize, service, optimize from its log | test_fields |
 | rewards and losses | test_outcomes |
+| formulas and parts: agents, copies, logs, evaluate, optimize, Rollout, Mapped, commands | test_formulas; over HTTP: test_service |
 | schedules | test_schedules |
 """

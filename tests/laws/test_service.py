@@ -12,6 +12,7 @@ import tests
 from manul.actions.decision import Decision
 from manul.actions.limits import what_is_left
 from manul.actions.space import ActionSpace
+from tests.laws import formulas
 from tests.laws.spaces import CONTEXTS, SPACES, baseline_of, loss_of, narrower
 
 ROUNDS = 60
@@ -161,3 +162,38 @@ def test_a_policy_optimised_from_the_log_of_a_loop_stays_inside(played):
     assert policy.space == played.space
     columns = played.space.columns_of([policy.best(context) for context in CONTEXTS])
     assert what_is_left(played.space, played.space.unwrap(columns)).inside.all()
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_a_loop_with_a_formula_learns_logs_and_replays_what_the_library_learns(name, tmp_path, modules):
+    recovery, calls = modules("tests.service.test_recovery"), modules("manul.service.client.calls")
+    service, agent = modules("tests.service.conftest").Service(tmp_path / "a.db"), formulas.agent_of(name)
+    limits = {"limits": [*map(str, agent.space.limits)]} if agent.space.limits else {}
+    settings = {"actions": calls._described(agent.space), **calls._outcome_settings(agent.outcome)}
+    settings["agent"] = {"kind": "auto", "epsilon": 0.5, "seed": 7} | limits
+
+    async def play():
+        async with service.running(snapshot_events=10**9):
+            await service.post("", 201, name="x", **settings)
+            asked = [{"context": context} for context in formulas.CONTEXTS]
+            made = (await service.post("/x/decisions/batch", decisions=asked))["decisions"]
+            reports = [{"id": each["id"], **formulas.told(name, row)} for row, each in enumerate(made)]
+            await service.post("/x/losses", losses=reports)
+            await service.learned("x", len(made))
+            model, log = [(await service.client.get(f"/v1/loops/x/{what}")).content for what in ("model", "log")]
+        async with service.running():
+            restarted = recovery.model_of(service.engine.loop("x"))
+            return made, model, log, restarted, recovery.replayed(service.engine, "x")[0]
+
+    made, model, log, restarted, replayed = asyncio.run(play())
+    for row, each in enumerate(made):
+        decision = Decision(each["action"], each["density"], None, None, each.get("densities"))
+        agent.learn(formulas.CONTEXTS[row], decision, **formulas.told(name, row))
+    agent.outcome = manul.loads(model).outcome  # a loop has no name of its outcome
+    assert manul.dumps(agent) == model
+    assert restarted == replayed
+    (tmp_path / "log.parquet").write_bytes(log)
+    read = manul.Log.read(tmp_path / "log.parquet")
+    assert (read.outcome.formula, read.parts.keys()) == (agent.outcome.formula, agent.outcome.parts.keys())
+    np.testing.assert_array_equal(read.parts["bought"], np.array(formulas.BOUGHT, float))
+    assert read.with_outcome(read.outcome).rewards.tolist() == read.rewards.tolist()

@@ -82,6 +82,19 @@ class Service:
         return error["message"]
 
 
+def refusal_of_loop(folder, actions, **field):
+    """The sentence that refuses a loop with such actions; the service has another one, which stays."""
+
+    async def ask():
+        async with Service(folder / "a.db").running() as service:
+            await service.post("", 201, name="other", actions=[20, 70])
+            said = await service.refused(422, "/v1/loops", {"name": "x", "actions": actions}, **field)
+            assert list(service.engine.loops) == ["other"]
+            return said
+
+    return asyncio.run(ask())
+
+
 @pytest.fixture(scope="module")
 def browser():
     """A real browser."""

@@ -134,6 +134,31 @@ def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
     assert served.stop() == 0
 
 
+def test_a_loop_with_a_formula_is_created_and_shows_it(browser, tmp_path):
+    served = Process(tmp_path)
+    browser.open(f"http://127.0.0.1:{served.port}/")
+    browser.until(lambda: "No loops yet" in browser.text("main"))
+    browser.find("#new").click()
+    given = {"name": "shop", "action_low": "10", "action_high": "50", "wait": "3600", "default_loss": "bought: no"}
+    given |= {"formula": "(action - cost) * bought", "parts": "bought: yes/no falls"}
+    for field, text in given.items():
+        browser.enter(f"#create [name={field}]", text)
+    browser.find("#create [name=outcomes] [value=rewards]").click()
+    browser.find("#create [type=submit]").click()
+    browser.until(lambda: '{"parts": {"bought":true}}' in browser.text("[data-is=commands]"))
+    assert '"context": {"cost":1.2}' in browser.text("[data-is=commands]")
+    assert "reward (action - cost) * bought, of bought (yes/no)" in browser.text("[data-is=about]")
+    status = served.ask("GET", "/v1/loops/shop")[1]
+    assert (status["rewards"], status["hints"], status["default_parts"]) == (
+        "auto",
+        {"bought": "falls"},
+        {"bought": False},
+    )
+    assert "the default of bought no" in browser.text("body")
+    assert browser.complaints() == []
+    assert served.stop() == 0
+
+
 def test_a_loop_of_rewards_shows_rewards(browser, tmp_path):
     served = Process(tmp_path)
     browser.open(f"http://127.0.0.1:{served.port}/")

@@ -1,11 +1,13 @@
 """Operations that are written together are answered as if each had been written alone."""
 
 import asyncio
+import threading
 
+from manul.service.engine.group import FULL
 from manul.service.engine.group_commit import MAX_GROUP, Operation, Task, Writer
 from manul.service.store import Collision
 from manul.service.store.store_registry import open_store
-from tests.service.conftest import run
+from tests.service.conftest import run, until
 from tests.service.test_modes import HEAT
 
 
@@ -76,3 +78,19 @@ def test_an_urgent_operation_is_written_before_those_that_wait(tmp_path):
     writer.stop()
     opened.close()
     assert order == ["urgent", *range(2 * MAX_GROUP)]
+
+
+@run
+async def test_a_full_group_is_drawn_while_another_one_is_written(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        await service.post("/heat/decisions", context=[0, 1, 2])
+        begun, go, batch = threading.Event(), threading.Event(), [{"context": [n, 1, 2]} for n in range(FULL)]
+        writing = asyncio.create_task(service.engine.write(lambda _: begun.set() or go.wait(60)))
+        await until(begun.is_set)
+        asked = [asyncio.create_task(service.post("/heat/decisions/batch", decisions=batch)) for _ in range(2)]
+        await until(lambda: service.engine.writer.depth == len(asked))
+        go.set()
+        _, *answers = await asyncio.gather(writing, *asked)
+        made = [each["id"] for answer in answers for each in answer["decisions"]]
+        assert len({*made}) == 2 * FULL

@@ -52,7 +52,9 @@ async def test_the_description_asks_for_a_token_only_if_there_are_tokens(tmp_pat
         described = (await service.client.get("/openapi.json")).json()
     decide = described["paths"]["/v1/loops/{loop}/decisions"]["post"]
     assert bool(decide["security"]) == ("securitySchemes" in described["components"]) == bool(tokens)
-    assert described["components"]["schemas"]["NewLoss"]["oneOf"] == [{"required": ["loss"]}, {"required": ["reward"]}]
+    assert described["components"]["schemas"]["NewLoss"]["anyOf"] == [
+        {"required": [name]} for name in ("loss", "reward", "parts")
+    ]
 
 
 @run
@@ -110,3 +112,13 @@ async def test_metrics_show_free_space_and_the_age_of_backups(tmp_path, service)
         text = (await service.client.get("/metrics")).text
     assert float(re.search(r"^manul_disk_free_bytes (\S+)$", text, re.MULTILINE)[1]) > 0
     assert 0 <= float(re.search(r"^manul_backup_age_seconds (\S+)$", text, re.MULTILINE)[1]) < 3600
+
+
+@run
+async def test_a_format_of_the_log_is_refused_instead_of_ignored(service):
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70])
+        said = await service.refused(422, "/v1/loops/heat/log?format=csv", b"", method="GET", field="format")
+    assert said == (
+        "the log is a Parquet file and has no parameters, got 'format'. `manul convert log.parquet log.csv` converts it."
+    )

@@ -12,7 +12,7 @@ from manul.service.engine.loop_space import LoopSpace
 from manul.service.loop_settings import stored_loop
 from manul.service.store import blocks
 from manul.service.store.blocks import DecisionRow
-from tests.service.conftest import Service, run
+from tests.service.conftest import Service, refusal_of_loop, run
 
 STEPS, CHOICE = {"low": 1, "high": 14, "step": 1}, {"options": ["plain", "bold", 3, True]}
 LIMITS = ["discount <= 1 - 9 / price"]
@@ -51,14 +51,7 @@ WITHINS = [
 
 @pytest.mark.parametrize(("actions", "sentence"), SETTINGS)
 def test_bad_settings_are_refused_in_one_sentence(tmp_path, actions, sentence):
-    @run
-    async def ask():
-        async with Service(tmp_path / "a.db").running() as service:
-            await service.post("", 201, name="other", actions=[0, 1])
-            body = {"name": "x", "actions": actions}
-            assert (await service.refused(422, "/v1/loops", body, field="actions")).startswith(sentence)
-
-    ask()
+    assert refusal_of_loop(tmp_path, actions, field="actions").startswith(sentence)
 
 
 @run

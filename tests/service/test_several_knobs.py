@@ -8,7 +8,7 @@ import pytest
 
 import manul
 from manul.actions.decision import Decision
-from tests.service.conftest import Service, run
+from tests.service.conftest import Service, refusal_of_loop, run
 from tests.service.several_knobs import KNOBS, OFFERS, loss_of
 from tests.service.test_recovery import replayed
 
@@ -118,15 +118,7 @@ async def test_a_repeated_request_gets_the_stored_decision(service):
 
 @pytest.mark.parametrize(("actions", "sentence"), SETTINGS)
 def test_bad_knobs_are_refused_in_one_sentence(tmp_path, actions, sentence):
-    @run
-    async def refuse():
-        async with Service(tmp_path / "a.db").running() as service:
-            await service.post("", 201, name="heat", actions=[20, 70])
-            said = await service.refused(422, "/v1/loops", {"name": "offers", "actions": actions})
-            assert said == sentence
-            assert list(service.engine.loops) == ["heat"]
-
-    refuse()
+    assert refusal_of_loop(tmp_path, actions) == sentence
 
 
 @run

@@ -49,6 +49,13 @@ async def play(service, rounds):
         await service.post(f"/heat/decisions/{made['id']}/loss", loss=abs(made["action"] - 40) / 50)
 
 
+async def begin(service, rounds):
+    """Makes the loop, and waits until it has learned some rounds."""
+    await service.post("", 201, name="heat", actions=[20, 70], agent="auto")
+    await play(service, rounds)
+    await service.learned("heat", rounds)
+
+
 def replayed(engine, through):
     """The model of the loop after some events, from nothing but the store."""
     row = engine.store.loops()[0]
@@ -108,9 +115,7 @@ async def test_a_snapshot_that_is_saved_under_load_is_the_model_at_its_event(ser
 @run
 async def test_a_kill_between_two_pieces_leaves_the_older_snapshot(service, monkeypatch):
     async with service.running(snapshot_events=10**9):
-        await service.post("", 201, name="heat", actions=[20, 70], agent="auto")
-        await play(service, 12)
-        await service.learned("heat", 12)
+        await begin(service, 12)
     add, added = learners._add_piece, []
 
     def die(loop, event, place, piece, transaction):
@@ -153,9 +158,7 @@ def test_a_snapshot_in_pieces_is_rarer_the_longer_it_takes(service, monkeypatch)
 @run
 async def test_a_stop_without_time_for_a_snapshot_says_so(service, monkeypatch, caplog):
     async with service.running(snapshot_events=10**9):
-        await service.post("", 201, name="heat", actions=[20, 70], agent="auto")
-        await play(service, 5)
-        await service.learned("heat", 5)
+        await begin(service, 5)
         monkeypatch.setattr(learners, "STOP_SECONDS", 0.0)
     assert "last snapshots not saved; the next start learns the latest events again: heat" in caplog.text
     monkeypatch.undo()
@@ -166,9 +169,7 @@ async def test_a_stop_without_time_for_a_snapshot_says_so(service, monkeypatch, 
 @run
 async def test_a_backlog_at_the_stop_does_not_cost_the_snapshot(service, monkeypatch):
     async with service.running(snapshot_events=10**9):
-        await service.post("", 201, name="heat", actions=[20, 70], agent="auto")
-        await play(service, 5)
-        await service.learned("heat", 5)
+        await begin(service, 5)
         monkeypatch.setattr(learners, "LEARN_SECONDS", 0.0)
         monkeypatch.setattr(Learner, "_round", lambda _: None)  # it learns nothing more
         await play(service, 5)

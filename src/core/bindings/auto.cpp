@@ -8,20 +8,28 @@ using AutoPlayer = ModelPlayer<CriticModel>;
 
 // With `features`, contexts are named, and up to this number of features have weights of their own.
 CriticModel* build(PlayerSettings& settings, std::uint32_t features, double bandwidth, double nearby, bool by_evidence,
-                   bool early, double start, bool prior) {
+                   bool early, double start, bool prior, PartsDict parts) {
   if (features > 0) settings.naming = Naming::numbered;
   settings.features = features;
   settings.exploration.nearby = nearby;
   settings.exploration.by_evidence = by_evidence;
   return kernels().new_auto({settings.actions, settings.width, settings.exploration.seed, is_unknown(settings.losses),
-                             features, bandwidth, early, start, prior});
+                             features, bandwidth, early, start, prior, to_parts(settings, parts)});
 }
 
-nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) { return to_dict(player.model.report()); }
+nb::typed<nb::dict, nb::str, nb::any> report(const AutoPlayer& player) {
+  return to_dict(player.model.report(), player.model.formula_report());
+}
 
-// The distribution around a window, if a share of the decisions explores nearby.
-Levels levels(const AutoPlayer& player, double centre, double bandwidth, double low, double high) {
-  return to_levels(player.ladder({centre, bandwidth}, {low, high}));
+// Takes over what another agent has learned of the parts of outcomes; named contexts must have the same columns.
+bool inherit(AutoPlayer& player, AutoPlayer& sister) {
+  const BasePlayer::Busy busy(player), hers(sister);
+  return player.model.inherit(sister.model);
+}
+
+// The distribution around a window, if a share of the decisions explores nearby; `epsilon` is that of `played`.
+Levels levels(const AutoPlayer& player, double centre, double bandwidth, double low, double high, double epsilon) {
+  return to_levels(player.ladder({centre, bandwidth, epsilon}, {low, high}));
 }
 
 // The predicted losses of as many actions per context as fit into `actions`, row by row.
@@ -60,7 +68,7 @@ void bind_many(nb::class_<AutoPlayer, Player>& type) {
 
 }  // namespace
 
-nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
+nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report, const FormulaReport& formula) {
   nb::dict all;
   all["errors"] = std::vector<double>(std::begin(report.errors), std::end(report.errors));
   all["weights"] = std::vector<double>(std::begin(report.weights), std::end(report.weights));
@@ -76,15 +84,21 @@ nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report) {
   all["early"] = report.early;
   all["constant"] = report.constant;
   all["prior"] = report.prior;
+  all["formula"] = formula.weight;
+  all["reported"] = formula.reported;
+  all["explained"] = formula.explained;
+  all["hints"] = std::vector<double>(formula.hints, formula.hints + formula.parts);
+  all["inherited"] = std::vector<double>(formula.inherited, formula.inherited + formula.parts);
   return all;
 }
 
 void bind_auto(nb::module_& module) {
   auto type = nb::class_<AutoPlayer, Player>(module, "AutoPlayer");
   bind_constructor(type, &build, "features"_a = 0, "bandwidth"_a = 0.0, "nearby"_a = 0.0, "by_evidence"_a = false,
-                   "early"_a = true, "start"_a = none, "prior"_a = false);
+                   "early"_a = true, "start"_a = none, "prior"_a = false, "parts"_a.none() = nb::none());
   type.def("report", &report);
-  type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a);
+  type.def("inherit", &inherit, "sister"_a);
+  type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a, "epsilon"_a = 1.0);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);
   bind_many<Columns>(type);

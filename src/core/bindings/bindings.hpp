@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "play/declared_formula.hpp"
 #include "play/player.hpp"
 #include "simd/instruction_set.hpp"
 
@@ -104,7 +105,24 @@ void bind_constructor(nb::class_<Type, Player>& type, Model* (*build)(PlayerSett
   type.def("__init__", construct, nb::kw_only(), "actions"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a, names...);
 }
 
-nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report);
+nb::typed<nb::dict, nb::str, nb::any> to_dict(const CriticReport& report, const FormulaReport& formula);
+
+// The steps of a formula in postfix order: operations by their names in formulas, and numbers.
+using FormulaStep = std::pair<std::string, double>;
+Program to_program(const std::vector<FormulaStep>& steps);
+
+// The parts of an outcome: `program`, `kinds`, `hints`, `higher`, the names of the `fields` that the program loads, the
+// `actions` at equidistant positions, and whether exploration is `cost_aware`; also, if there are, the position of the
+// `start`, and whether it `inherits` from another agent.
+using PartsDict = std::optional<nb::typed<nb::dict, nb::str, nb::any>>;
+PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts);
+
+// The parts of one outcome, and those of many, one row each.
+using Parts = std::optional<std::vector<double>>;
+using ManyParts = std::optional<Matrix<double>>;
+using ManyJudged = std::optional<Vector<double>>;  // 1 or 0
+const double* to_parts(const BasePlayer& player, const Parts& parts);
+const double* to_parts(const BasePlayer& player, const ManyParts& parts, std::size_t count);
 
 void bind_player(nb::module_& module);
 void bind_cats(nb::module_& module);

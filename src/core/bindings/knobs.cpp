@@ -161,11 +161,13 @@ std::pair<std::vector<Levels>, double> distributions(KnobsPlayer& player, const 
 
 // Returns whether the context has late fields.
 template <class Context>
-bool learn(KnobsPlayer& player, const Context& context, const Vector<double>& positions, double density, double loss) {
+bool learn(KnobsPlayer& player, const Context& context, const Vector<double>& positions, double density, double loss,
+           const Parts& parts, bool judged) {
   check_sizes(player.size(), positions);
-  player.check(positions.data(), density, loss);
+  const double* seen = to_parts(player, parts);
+  player.check(positions.data(), density, loss, seen);
   const BasePlayer::Busy busy(player);
-  player.learn(view(player, context, true), positions.data(), density, loss);
+  player.learn(view(player, context, true), positions.data(), density, loss, seen, judged);
   return !player.encoder.late_fields().empty();
 }
 
@@ -177,7 +179,8 @@ void bind_single(nb::class_<KnobsPlayer, BasePlayer>& type) {
       .def("best", &best<Context>, context, "lows"_a, "highs"_a, limits, fields)
       .def("windows", &windows<Context>, context, "lows"_a, "highs"_a)
       .def("distributions", &distributions<Context>, context, "lows"_a, "highs"_a, "positions"_a)
-      .def("learn", &learn<Context>, context, "positions"_a, "density"_a, "loss"_a);
+      .def("learn", &learn<Context>, context, "positions"_a, "density"_a, "loss"_a, "parts"_a.none() = nb::none(),
+           "judged"_a = false);
 }
 
 // For contexts that the core cannot read, such as lists; the caller converts them on NotImplemented.
@@ -191,8 +194,9 @@ void bind_other_contexts(nb::class_<KnobsPlayer, BasePlayer>& type) {
       },
       context, "lows"_a, "highs"_a, "number"_a, "limits"_a.none() = nb::none(), "fields"_a.none() = nb::none());
   type.def(
-      "learn", [](KnobsPlayer&, nb::handle, Ends, double, double) { return nb::borrow(Py_NotImplemented); }, context,
-      "positions"_a, "density"_a, "loss"_a);
+      "learn",
+      [](KnobsPlayer&, nb::handle, Ends, double, double, nb::handle, bool) { return nb::borrow(Py_NotImplemented); },
+      context, "positions"_a, "density"_a, "loss"_a, "parts"_a.none() = nb::none(), "judged"_a = false);
 }
 
 // `lows` and `highs` have one row per context.
@@ -243,18 +247,24 @@ void densities_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<
 
 template <class Contexts>
 void learn_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<double>& positions,
-                const Vector<double>& densities, const Vector<double>& losses) {
+                const Vector<double>& densities, const Vector<double>& losses, const ManyParts& parts,
+                const ManyJudged& judged) {
   const BasePlayer::Busy busy(player);
   ContextBatch batch(player, contexts, densities.size(), none, none, true);
   const std::size_t size = player.size(), count = batch.rows().count;
   check_sizes(count, densities, losses);
   check_shape(count, size, positions);
+  const double* seen = to_parts(player, parts, count);
+  if (judged) check_sizes(count, *judged);
+  const std::size_t columns = player.settings().outcome.kinds.size();
+  const auto row = [&](std::size_t i) { return seen == nullptr ? nullptr : seen + i * columns; };
   for (std::size_t i = 0; i < count; ++i)
-    player.check(positions.data() + i * size, densities.data()[i], losses.data()[i]);
+    player.check(positions.data() + i * size, densities.data()[i], losses.data()[i], row(i));
   batch.keep_names();
   nb::gil_scoped_release unlocked;
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
-    player.learn(context, positions.data() + i * size, densities.data()[i], losses.data()[i]);
+    player.learn(context, positions.data() + i * size, densities.data()[i], losses.data()[i], row(i),
+                 judged && judged->data()[i] != 0.0);
   });
 }
 
@@ -283,14 +293,15 @@ void bind_many(nb::class_<KnobsPlayer, BasePlayer>& type) {
            "densities"_a, "floors"_a, limits, fields)
       .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "positions"_a, "densities"_a,
            limits, fields)
-      .def("learn_many", &learn_many<Contexts>, "contexts"_a, "positions"_a, "densities"_a, "losses"_a)
+      .def("learn_many", &learn_many<Contexts>, "contexts"_a, "positions"_a, "densities"_a, "losses"_a,
+           "parts"_a.none() = nb::none(), "judged"_a.none() = nb::none())
       .def("predict_many", &predict_many<Contexts>, "contexts"_a, "per_context"_a, "positions"_a, "losses"_a);
 }
 
-using Step = std::pair<std::string, double>;
+}  // namespace
 
 // The operations by their names in formulas.
-Program to_program(const std::vector<Step>& steps) {
+Program to_program(const std::vector<FormulaStep>& steps) {
   static const std::pair<const char*, Operation> names[] = {
       {"number", Operation::number},   {"value", Operation::value},       {"option", Operation::option},
       {"field", Operation::field},     {"negative", Operation::negative}, {"abs", Operation::absolute},
@@ -311,8 +322,10 @@ Program to_program(const std::vector<Step>& steps) {
   return Program(std::move(instructions));
 }
 
+namespace {
+
 // The value of a formula whose names are fields.
-double evaluate(const std::vector<Step>& steps, const Vector<double>& fields) {
+double evaluate(const std::vector<FormulaStep>& steps, const Vector<double>& fields) {
   const Program program = to_program(steps);
   if (!program.is_valid(0, fields.size())) throw Rejected();
   return program.run([&](const Instruction& step) { return fields.data()[static_cast<std::size_t>(step.number)]; });
@@ -320,9 +333,10 @@ double evaluate(const std::vector<Step>& steps, const Vector<double>& fields) {
 
 // The kind and count of a knob, its low and high end, step and rounding, the numbers of its options, and its bent
 // scale.
-using ScaleTuple = std::tuple<KnobKind, std::uint32_t, double, double, double, double, Numbers, std::vector<Step>>;
+using ScaleTuple =
+    std::tuple<KnobKind, std::uint32_t, double, double, double, double, Numbers, std::vector<FormulaStep>>;
 // The number of a knob, the side that is bounded, the bits of options, the bound, and when it applies.
-using LimitTuple = std::tuple<std::size_t, Side, std::uint32_t, std::vector<Step>, std::vector<Step>>;
+using LimitTuple = std::tuple<std::size_t, Side, std::uint32_t, std::vector<FormulaStep>, std::vector<FormulaStep>>;
 
 void construct_limits(DeclaredLimits* self, const std::vector<ScaleTuple>& scales,
                       const std::vector<LimitTuple>& limits, std::vector<std::size_t> order, std::size_t fields) {
@@ -385,8 +399,8 @@ void place(const KnobLimits& limits, const Matrix<double>& lows, const Matrix<do
 // Knobs are pairs of a kind and the number of steps or categories.
 void construct(KnobsPlayer* self, const std::vector<std::pair<KnobKind, std::uint32_t>>& knobs,
                const manul::Limits& losses, std::uint32_t width, const Epsilon& epsilon, std::uint64_t seed,
-               double nearby, std::uint32_t features, bool by_evidence, bool early,
-               const std::vector<double>& starts) {
+               double nearby, std::uint32_t features, const std::vector<double>& starts, bool by_evidence, bool early,
+               const PartsDict& parts) {
   std::vector<Knob> all;
   std::size_t columns = 0;
   for (const auto& [kind, count] : knobs) {
@@ -403,7 +417,7 @@ void construct(KnobsPlayer* self, const std::vector<std::pair<KnobKind, std::uin
   settings.exploration.by_evidence = by_evidence;
   KnobsModel* model =
       kernels().new_auto_knobs({all.data(), all.size(), width, seed, is_unknown(settings.losses), features, early,
-                                starts.empty() ? nullptr : starts.data()});
+                                starts.empty() ? nullptr : starts.data(), to_parts(settings, parts)});
   new (self) KnobsPlayer(model, settings, std::move(all), nearby);
 }
 
@@ -443,7 +457,8 @@ void bind_knobs(nb::module_& module) {
       .value("choice", KnobKind::choice);
   auto type = nb::class_<KnobsPlayer, BasePlayer>(module, "KnobsPlayer");
   type.def("__init__", &construct, nb::kw_only(), "knobs"_a, "losses"_a, "width"_a, "epsilon"_a, "seed"_a, "nearby"_a,
-           "features"_a = 0, "by_evidence"_a = false, "early"_a = true, "starts"_a = std::vector<double>{});
+           "features"_a = 0, "starts"_a = std::vector<double>{}, "by_evidence"_a = false, "early"_a = true,
+           "parts"_a.none() = nb::none());
   bind_single<Vector<double>>(type);
   bind_single<Vector<float>>(type);
   bind_single<Fields>(type);
@@ -452,7 +467,16 @@ void bind_knobs(nb::module_& module) {
   bind_many<Mappings>(type);
   bind_many<manul::Columns>(type);
   bind_many<SparseRows>(type);
-  type.def("report", [](KnobsPlayer& player) { return to_dict(player.knobs_model().report()); });
+  type.def(
+      "inherit",
+      [](KnobsPlayer& player, KnobsPlayer& sister) {
+        const BasePlayer::Busy busy(player), hers(sister);
+        return player.knobs_model().inherit(sister.knobs_model());
+      },
+      "sister"_a);
+  type.def("report", [](KnobsPlayer& player) {
+    return to_dict(player.knobs_model().report(), player.knobs_model().formula_report());
+  });
 }
 
 }  // namespace manul

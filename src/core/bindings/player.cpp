@@ -21,6 +21,13 @@ Pair window(Player& player, const Context& context, double low, double high) {
   return {window.centre, window.bandwidth};
 }
 
+// The window, and the share of decisions that explore.
+template <class Context>
+std::tuple<double, double, double> played(Player& player, const Context& context, double low, double high) {
+  const Window window = player.window(view(player, context), {low, high});
+  return {window.centre, window.bandwidth, window.exploring(player.epsilon())};
+}
+
 // The action, its density and the floor.
 using Draw = std::tuple<double, double, double>;
 
@@ -39,9 +46,9 @@ Draw decide_again(Player& player, const Context& context, double low, double hig
 // The outcome is checked first, so that a rejected context leaves no names behind. Returns whether the context has
 // late fields.
 template <class Context>
-bool learn(Player& player, const Context& context, double action, double density, double loss, double low,
-           double high) {
-  const Outcome outcome = player.outcome(action, density, loss, {low, high});
+bool learn(Player& player, const Context& context, double action, double density, double loss, double low, double high,
+           const Parts& parts, bool judged) {
+  const Outcome outcome = player.outcome(action, density, loss, {low, high}, to_parts(player, parts), judged);
   player.learn(view(player, context, true), outcome);
   return !player.encoder.late_fields().empty();
 }
@@ -51,9 +58,11 @@ template <class Context>
 void bind_single(nb::class_<Player, BasePlayer>& type) {
   const auto context = "context"_a.noconvert();
   type.def("window", &window<Context>, context, "low"_a, "high"_a);
+  type.def("played", &played<Context>, context, "low"_a, "high"_a);
   type.def("decide", &decide<Context>, context, "low"_a, "high"_a);
   type.def("decide_again", &decide_again<Context>, context, "low"_a, "high"_a, "number"_a);
-  type.def("learn", &learn<Context>, context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+  type.def("learn", &learn<Context>, context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a,
+           "parts"_a.none() = nb::none(), "judged"_a = false);
 }
 
 // For contexts that the core cannot read, such as lists; the caller converts them on NotImplemented.
@@ -65,8 +74,9 @@ void bind_other_contexts(nb::class_<Player, BasePlayer>& type) {
       "decide_again", [unread](Player&, nb::handle, double, double, std::uint64_t) { return unread(); }, context,
       "low"_a, "high"_a, "number"_a);
   type.def(
-      "learn", [unread](Player&, nb::handle, double, double, double, double, double) { return unread(); }, context,
-      "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a);
+      "learn",
+      [unread](Player&, nb::handle, double, double, double, double, double, nb::handle, bool) { return unread(); },
+      context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a, "parts"_a.none() = nb::none(), "judged"_a = false);
 }
 
 // The loops run without the interpreter's lock; `batch` ends with the lock held.
@@ -92,10 +102,12 @@ void decide_many_again(Player& player, const Contexts& contexts, const Vector<do
 template <class Contexts>
 void learn_many(Player& player, const Contexts& contexts, const Vector<double>& actions,
                 const Vector<double>& densities, const Vector<double>& losses, const Vector<double>& lows,
-                const Vector<double>& highs) {
+                const Vector<double>& highs, const ManyParts& parts, const ManyJudged& judged) {
   ContextBatch batch(player, contexts, actions.size(), lows, highs, true);
   check_sizes(batch.rows().count, actions, densities, losses);
-  const Outcomes outcomes = {actions.data(), densities.data(), losses.data()};
+  if (judged) check_sizes(batch.rows().count, *judged);
+  const Outcomes outcomes = {actions.data(), densities.data(), losses.data(),
+                             to_parts(player, parts, batch.rows().count), judged ? judged->data() : nullptr};
   player.check(batch.rows(), outcomes);
   batch.keep_names();
   nb::gil_scoped_release unlocked;
@@ -140,10 +152,54 @@ void bind_many(nb::class_<Player, BasePlayer>& type) {
            "densities"_a)
       .def("moments_many", &moments_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "means"_a, "squares"_a)
       .def("learn_many", &learn_many<Contexts>, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a,
-           "highs"_a);
+           "highs"_a, "parts"_a.none() = nb::none(), "judged"_a.none() = nb::none());
 }
 
 }  // namespace
+
+PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts) {
+  PartsSettings all;
+  if (!parts) return all;
+  const auto program = to_program(nb::cast<std::vector<FormulaStep>>((*parts)["program"]));
+  const auto kinds = nb::cast<std::vector<std::string>>((*parts)["kinds"]);
+  const auto hints = nb::cast<std::vector<int>>((*parts)["hints"]);
+  const auto fields = nb::cast<std::vector<std::string>>((*parts)["fields"]);
+  const auto actions = nb::cast<std::vector<double>>((*parts)["actions"]);
+  if (kinds.size() > PartsSettings::most || hints.size() != kinds.size()) throw Rejected();
+  if (actions.size() != PartsSettings::points || !program.is_valid(1 + kinds.size(), fields.size())) throw Rejected();
+  DeclaredParts& own = settings.outcome;
+  for (std::size_t p = 0; p < kinds.size(); ++p) {
+    const bool counted = kinds[p] == "count", known = counted || kinds[p] == "amount" || kinds[p] == "yes/no";
+    if (!known || hints[p] < -1 || hints[p] > 1) throw Rejected();
+    own.kinds.push_back(counted ? PartKind::count : kinds[p] == "amount" ? PartKind::amount : PartKind::yes_no);
+    all.parts[p] = {own.kinds.back(), hints[p]};
+  }
+  for (const std::string& field : fields) own.fields.push_back(Encoder::feature(field));
+  const auto formula = std::make_shared<DeclaredFormula>(program, own.kinds);
+  own.formula = formula;
+  std::copy(actions.begin(), actions.end(), all.actions);
+  all.formula = formula.get();
+  all.count = formula->is_expected() ? kinds.size() : 0;
+  all.higher = nb::cast<bool>((*parts)["higher"]);
+  all.cost_aware = nb::cast<bool>((*parts)["cost_aware"]);
+  all.losses = settings.losses;
+  all.start = parts->contains("start") ? nb::cast<double>((*parts)["start"]) : __builtin_nan("");
+  all.inherits = parts->contains("inherits") && nb::cast<bool>((*parts)["inherits"]);
+  return all;
+}
+
+const double* to_parts(const BasePlayer& player, const Parts& parts) {
+  if (player.settings().outcome.kinds.empty()) return nullptr;
+  if (parts && parts->size() != player.settings().outcome.kinds.size()) throw Rejected();
+  return parts ? parts->data() : nullptr;
+}
+
+const double* to_parts(const BasePlayer& player, const ManyParts& parts, std::size_t count) {
+  if (player.settings().outcome.kinds.empty()) return nullptr;
+  if (parts && (parts->shape(0) != count || parts->shape(1) != player.settings().outcome.kinds.size()))
+    throw Rejected();
+  return parts ? parts->data() : nullptr;
+}
 
 void bind_player(nb::module_& module) {
   nb::enum_<Kind>(module, "Kind")

@@ -14,7 +14,8 @@ struct ContextView {
   const float* values;
   std::size_t size;
   const std::uint32_t* features = nullptr;  // hashed: the feature that each value belongs to
-  std::size_t numbers = 0;  // hashed: how many of the first values are numbers; the others are indicators
+  std::size_t numbers = 0;         // hashed: how many of the first values are numbers; the others are indicators
+  const double* fields = nullptr;  // what the formula of an outcome loads, NaN where the context lacks it
 };
 
 // The largest number of features of a hashed context; models reserve room for them.

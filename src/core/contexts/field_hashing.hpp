@@ -75,6 +75,9 @@ class Encoder {
   Encoder(const Encoder&) = delete;  // fields point to members
   Encoder& operator=(const Encoder&) = delete;
 
+  // The feature of a field that is a number.
+  static std::uint32_t feature(std::string_view field) { return hash(field, 0); }
+
   // Starts a call with one or more contexts, which ends with `finish` or `undo`. The kinds of new fields and the names
   // of new features are kept only with `remember`, which deciding does not set.
   void start(bool remember) {

@@ -126,9 +126,9 @@ class EarlyProcess {
  private:
   static constexpr std::size_t most_columns = 128;
   static constexpr std::size_t least_rounds = 8;
-  static constexpr double prior_rounds = 10.0;  // of the share of the prior
-  static constexpr double tolerance = 0.5;      // standard deviations by which the prior may be worse
-  static constexpr double least_share = 0.02;   // of a prior that is kept
+  static constexpr double prior_rounds = 10.0;                           // of the share of the prior
+  static constexpr double tolerance = 0.5;     // standard deviations by which the prior may be worse
+  static constexpr double least_share = 0.02;  // of a prior that is kept
   static constexpr double first_steps = 20.0;                            // of the fit, before the first factor
   static constexpr std::size_t steps_per_round = 20, steps_of_many = 4;  // of them, if there are few rounds or many
   static constexpr double growth = 1.1, growth_rounds = 3.0;             // of the rounds, until the next factor

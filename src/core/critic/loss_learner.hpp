@@ -14,8 +14,7 @@ class LossLearner {
               std::uint64_t seed, bool has_active_experts, std::size_t most_rows = 32768)
       : replay_(width, features, action_columns, unknown_losses, most_rows),
         critic_(width, features, replay_, has_forest, seed), one_knob_(has_forest),
-        has_early_(one_knob_ || action_columns <= most_early_columns),
-        early_(replay_, one_knob_, has_active_experts) {}
+        has_early_(one_knob_ || action_columns <= most_early_columns), early_(replay_, one_knob_, has_active_experts) {}
 
   const ReplayBuffer& replay() const { return replay_; }
   const Critic& critic() const { return critic_; }

@@ -1,9 +1,10 @@
 // Formulas as postfix programs; manul/utils/formulas.py parses and compiles them.
 //
 // A result that is not finite is NaN, and so is everything that needs it; `and`, `or` and `if` do not need what Python
-// would not evaluate.
+// would not evaluate, and a product with a factor of 0 does not need the other one.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -67,6 +68,29 @@ class Program {
     return size == 1;
   }
 
+  // The degree of a valid program as a polynomial of `value` number `knob`, or more than 1 if it is none.
+  std::size_t degree(std::size_t knob) const {
+    constexpr std::size_t none = 100;
+    std::vector<std::size_t> stack;
+    for (const auto& [operation, number] : instructions_) {
+      if (arguments(operation) == 0) {
+        stack.push_back(operation == Operation::value && number == static_cast<double>(knob) ? 1 : 0);
+        continue;
+      }
+      const auto all = stack.end() - static_cast<std::ptrdiff_t>(arguments(operation));
+      const std::size_t first = *all, last = stack.back(), most = *std::max_element(all, stack.end());
+      std::size_t degree = most == 0 ? 0 : none;
+      if (operation == Operation::negative || operation == Operation::add || operation == Operation::subtract)
+        degree = most;
+      if (operation == Operation::multiply) degree = std::min(none, first + last);
+      if (operation == Operation::divide && last == 0) degree = first;
+      if (operation == Operation::choose && first == 0) degree = most;
+      stack.erase(all, stack.end());
+      stack.push_back(degree);
+    }
+    return stack.empty() ? 0 : stack.back();
+  }
+
   // `load(instruction)` returns the value of a knob, an option or a field.
   template <class Load>
   double run(Load&& load) const {
@@ -97,6 +121,8 @@ class Program {
 
   static double apply(Operation operation, const double* x) {
     const double a = x[0], none = __builtin_nan("");
+    if (operation == Operation::multiply && std::isnan(a)) return x[1] == 0.0 ? 0.0 : none;
+    if (operation == Operation::multiply && std::isnan(x[1])) return a == 0.0 ? 0.0 : none;
     if (std::isnan(a)) return none;
     if (operation == Operation::both) return a == 0.0 ? 0.0 : truth(x[1]);
     if (operation == Operation::either) return a != 0.0 ? 1.0 : truth(x[1]);

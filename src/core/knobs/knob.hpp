@@ -33,6 +33,9 @@ struct KnobWindow {
   double bandwidth;
   std::uint32_t category;
   bool uniform;
+  double most_exploring = 1.0;  // as of `Window`
+
+  double exploring(double epsilon) const { return most_exploring < epsilon ? most_exploring : epsilon; }
 };
 
 // What limits leave of each knob, given those that are set before it.

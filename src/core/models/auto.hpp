@@ -9,6 +9,7 @@
 #include "critic/prior.hpp"
 #include "models/settings.hpp"
 #include "models/start.hpp"
+#include "parts/formula_play.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -17,19 +18,26 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   explicit AutoModel(const AutoSettings& settings)
       : LossLearnerModel(settings.width, settings.features, 1, true, settings.unknown_losses, settings.seed,
                          settings.early),
-        actions_(settings.actions), bandwidth_(settings.bandwidth), start_(unit(settings.start)) {
+        actions_(settings.actions), bandwidth_(settings.bandwidth), start_(unit(settings.start)),
+        formula_(settings.parts, settings.width, settings.features > 0) {
     if (start_ >= 0.0) learner_.take_start();
     if (!settings.prior) return;
     prior_ = new Prior(settings.width, settings.features, settings.unknown_losses);
     learner_.take_prior();
   }
 
+  double age(double rounds) const override { return formula_.age(LossLearnerModel::age(rounds)); }
+  double exploring() const override { return formula_.leads() ? 1.0 : LossLearnerModel::exploring(); }
+
   ~AutoModel() override { delete prior_; }
 
   Window window(const ContextView& context, Range all) override {
+    double values[FormulaPlay::points];
+    if (predict(context, values)) return formula_window(values, all, bandwidth_);
+    if (formula_.starts()) return formula_start(all);
     const Range within = startable(all);
     const double half = 0.5 * (within.high - within.low);
-    if (!learner_.predicts()) return {0.5 * (within.low + within.high), half};
+    if (!learner_.predicts() || formula_.explores()) return {0.5 * (within.low + within.high), half};
     if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_, true);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));
@@ -43,11 +51,18 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   }
 
   Window best_window(const ContextView& context, Range within, double bandwidth) override {
+    double values[FormulaPlay::points];
+    if (predict(context, values)) return formula_window(values, within, bandwidth);
     return best_window(context, within, bandwidth, false);
+  }
+
+  bool inherit(const CriticModel& sister) override {
+    return formula_.inherit(static_cast<const AutoModel&>(sister).formula_);
   }
 
   void learn(const ContextView& context, const Outcome& outcome) override {
     const double action = unit(outcome.action);
+    if (!formula_.empty()) learn_parts(context, action, outcome);
     double expected = 0.0;
     if (prior_ != nullptr) {
       prior_->look(context);
@@ -60,21 +75,21 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     }
   }
 
+  FormulaReport formula_report() const override { return formula_.report(); }
+
   CriticReport report() const override {
     CriticReport all = learner_.report();
+    if (formula_.leads()) all.bandwidth = formula_.bandwidth();
     all.bandwidth = learner_.predicts() && bandwidth_ > 0.0 ? bandwidth_ : all.bandwidth * length();
     return all;
   }
 
   void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) override {
-    look(context, false);
-    float units[16] = {}, predicted[16];
-    for (std::size_t first = 0; first < count; first += 16) {
-      const std::size_t size = count - first < 16 ? count - first : 16;
-      for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(unit(actions[first + i]));
-      learner_.score(units, 16, predicted);
-      for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
-    }
+    for (std::size_t i = 0; i < count; ++i) losses[i] = unit(actions[i]);
+    double values[FormulaPlay::points];
+    if (!predict(context, values)) return predict_losses(context, losses, count, losses);
+    for (std::size_t i = 0; i < count; ++i)
+      losses[i] = formula_.scaled_loss(ActionBasis::Place(losses[i]).value(values));
   }
 
   void start() override {
@@ -86,18 +101,23 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     if (prior_ != nullptr) prior_->resume();
     if (prior_ != nullptr && learner_.replay().rounds() == 0.0) learner_.adopt_features(prior_->learner());
     learner_.resume();
+    formula_.resume();
   }
 
-  bool is_valid() const override { return learner_.is_valid() && (prior_ == nullptr || prior_->is_valid()); }
-  std::size_t arrays() const override { return learner_.arrays() + (prior_ == nullptr ? 0 : prior_->arrays()); }
+  bool is_valid() const override {
+    return learner_.is_valid() && formula_.is_valid() && (prior_ == nullptr || prior_->is_valid());
+  }
+
+  std::size_t arrays() const override { return own_arrays() + (prior_ == nullptr ? 0 : prior_->arrays()); }
 
   Array array(std::size_t index) override {
-    return index < learner_.arrays() ? learner_.array(index) : prior_->array(index - learner_.arrays());
+    if (index < learner_.arrays()) return learner_.array(index);
+    return index < own_arrays() ? formula_.array(index - learner_.arrays()) : prior_->array(index - own_arrays());
   }
 
   void fit(std::size_t index, std::size_t size) override {
     if (index < learner_.arrays()) return learner_.fit(index, size);
-    prior_->fit(index - learner_.arrays(), size);
+    if (index >= own_arrays()) prior_->fit(index - own_arrays(), size);
   }
 
  private:
@@ -128,6 +148,48 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     return {clip(actions_.low + part.low * length(), within.low, within.high),
             clip(actions_.low + part.high * length(), within.low, within.high)};
   }
+
+  // The values of the formula on its grid; false if there are none.
+  bool predict(const ContextView& context, double* values) {
+    const auto critic = [&](const double* positions, double* losses) {
+      if (learner_.is_warm()) predict_losses(context, positions, FormulaPlay::points, losses);
+      return learner_.is_warm();
+    };
+    return formula_.leads() && formula_.predict(context, critic, values);
+  }
+
+  // The losses that the critic predicts at positions.
+  void predict_losses(const ContextView& context, const double* positions, std::size_t count, double* losses) {
+    look(context, false);
+    float units[16] = {}, predicted[16];
+    for (std::size_t first = 0; first < count; first += 16) {
+      const std::size_t size = count - first < 16 ? count - first : 16;
+      for (std::size_t i = 0; i < size; ++i) units[i] = static_cast<float>(positions[first + i]);
+      learner_.score(units, 16, predicted);
+      for (std::size_t i = 0; i < size; ++i) losses[first + i] = learner_.replay().original(predicted[i]);
+    }
+  }
+
+  void learn_parts(const ContextView& context, double position, const Outcome& outcome) {
+    double critic = __builtin_nan("");
+    if (outcome.parts != nullptr && learner_.is_warm()) predict_losses(context, &position, 1, &critic);
+    formula_.learn(context, position, outcome, critic);
+  }
+
+  Window formula_window(const double* values, Range within, double bandwidth) const {
+    const Window found = formula_.window(values, {unit(within.low), unit(within.high)}, bandwidth / length());
+    const double wide = smaller(found.bandwidth * length(), 0.5 * (within.high - within.low));
+    const double centre = clip(actions_.low + found.centre * length(), within.low + wide, within.high - wide);
+    return {centre, wide, found.most_exploring};
+  }
+
+  // Near the start, while the formula cannot be evaluated.
+  Window formula_start(Range within) const {
+    const double wide = smaller(formula_.start_width * length(), 0.5 * (within.high - within.low));
+    return {clip(actions_.low + formula_.start() * length(), within.low + wide, within.high - wide), wide};
+  }
+
+  std::size_t own_arrays() const { return learner_.arrays() + formula_.arrays(); }
 
   double length() const { return actions_.high - actions_.low; }
   double unit(double action) const { return (action - actions_.low) / length(); }
@@ -176,6 +238,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   Range actions_;
   double bandwidth_;  // 0 if the model chooses it
   double start_;      // a position, or not a number
+  FormulaPlay formula_;
   Prior* prior_ = nullptr;
 };
 

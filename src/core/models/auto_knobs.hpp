@@ -10,6 +10,7 @@
 #include "critic/surface.hpp"
 #include "models/settings.hpp"
 #include "models/start.hpp"
+#include "parts/formula_play.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -18,7 +19,8 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   explicit AutoKnobsModel(const AutoKnobsSettings& settings)
       : LossLearnerModel(settings.width, settings.features, columns_of(settings), false, settings.unknown_losses,
                          settings.seed, settings.early),
-        seed_(settings.seed), count_(settings.count), columns_(0), moving_(0), surface_(columns_of(settings)) {
+        seed_(settings.seed), count_(settings.count), columns_(0), moving_(0), surface_(columns_of(settings)),
+        formula_(settings.parts, settings.width, settings.features > 0) {
     for (std::size_t k = 0; k < count_; ++k) {
       knobs_[k] = settings.knobs[k];
       first_column_[k] = columns_;
@@ -32,8 +34,19 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
 
   void windows(const ContextView& context, const KnobRange* ranges, const Limited& limited,
                KnobWindow* windows) override {
+    double values[FormulaPlay::points];
+    if (predict(context, values)) {
+      const Window found = formula_.window(values, {ranges[0].low, ranges[0].high});
+      windows[0] = {found.centre, found.bandwidth, 0, false, found.most_exploring};
+      return;
+    }
+    if (formula_.starts()) {
+      const double half = smaller(formula_.start_width, 0.5 * (ranges[0].high - ranges[0].low));
+      windows[0] = {clip(formula_.start(), ranges[0].low + half, ranges[0].high - half), half, 0, false};
+      return;
+    }
     KnobRange near[most_knobs];
-    if (!learner_.is_warm()) return start_windows(ranges, windows);
+    if (!learner_.is_warm() || formula_.explores()) return start_windows(ranges, windows);
     learner_.look(context, surface_.early());
     if (is_near_start(ranges, near) && find_windows(near, limited, windows)) return;
     if (!find_windows(ranges, limited, windows)) start_windows(ranges, windows);
@@ -41,6 +54,13 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
 
   bool minimum(const ContextView& context, const KnobRange* ranges, const Limited& limited,
                double* positions) override {
+    double values[FormulaPlay::points];
+    if (predict(context, values)) {
+      KnobRange left = ranges[0];
+      if (!limited.narrow(0, positions, left)) return false;
+      positions[0] = formula_.window(values, {left.low, left.high}).centre;
+      return true;
+    }
     KnobRange near[most_knobs];
     if (!learner_.is_warm()) return false;
     learner_.look(context, surface_.early());
@@ -48,13 +68,67 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
            find_positions(ranges, limited, positions);
   }
 
-  void learn(const ContextView& context, const double* positions, double density, double loss) override {
+  void learn(const ContextView& context, const double* positions, const Outcome& outcome) override {
     double columns[most_action_columns];
+    if (!formula_.empty()) learn_parts(context, positions[0], outcome);
     for (std::size_t k = 0; k < count_; ++k) write_columns(k, positions[k], columns);
-    learner_.learn(context, columns, density, loss);
+    learner_.learn(context, columns, outcome.density, outcome.loss);
   }
 
   void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) override {
+    double values[FormulaPlay::points];
+    if (!predict(context, values)) return predict_losses(context, positions, count, losses);
+    for (std::size_t i = 0; i < count; ++i)
+      losses[i] = formula_.scaled_loss(ActionBasis::Place(positions[i]).value(values));
+  }
+
+  FormulaReport formula_report() const override { return formula_.report(); }
+
+  CriticReport report() const override {
+    CriticReport all = learner_.report();
+    if (formula_.leads()) all.bandwidth = formula_.bandwidth();
+    return all;
+  }
+
+  double age(double rounds) const override { return formula_.age(LossLearnerModel::age(rounds)); }
+  double exploring() const override { return formula_.leads() ? 1.0 : LossLearnerModel::exploring(); }
+  bool inherit(const KnobsModel& sister) override {
+    return formula_.inherit(static_cast<const AutoKnobsModel&>(sister).formula_);
+  }
+
+  void resume() override {
+    LossLearnerModel::resume();
+    formula_.resume();
+  }
+
+  bool is_valid() const override { return LossLearnerModel::is_valid() && formula_.is_valid(); }
+  std::size_t arrays() const override { return LossLearnerModel::arrays() + formula_.arrays(); }
+  Array array(std::size_t index) override {
+    const std::size_t own = LossLearnerModel::arrays();
+    return index < own ? LossLearnerModel::array(index) : formula_.array(index - own);
+  }
+  void fit(std::size_t index, std::size_t size) override {
+    if (index < LossLearnerModel::arrays()) LossLearnerModel::fit(index, size);
+  }
+
+ private:
+  // The values of the formula on its grid; false if there are none.
+  bool predict(const ContextView& context, double* values) {
+    const auto critic = [&](const double* positions, double* losses) {
+      if (learner_.is_warm()) predict_losses(context, positions, FormulaPlay::points, losses);
+      return learner_.is_warm();
+    };
+    return formula_.leads() && formula_.predict(context, critic, values);
+  }
+
+  void learn_parts(const ContextView& context, double position, const Outcome& outcome) {
+    double critic = __builtin_nan("");
+    if (outcome.parts != nullptr && learner_.is_warm()) predict_losses(context, &position, 1, &critic);
+    formula_.learn(context, position, outcome, critic);
+  }
+
+  // The losses that the critic predicts.
+  void predict_losses(const ContextView& context, const double* positions, std::size_t count, double* losses) {
     learner_.look(context, surface_.early());
     SearchBox box;
     for (std::size_t c = 0; c < columns_; ++c) box.low[c] = 0.0f, box.high[c] = 1.0f, box.fixed[c] = false;
@@ -73,9 +147,6 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
     }
   }
 
-  CriticReport report() const override { return learner_.report(); }
-
- private:
   static constexpr std::size_t groups = 3, recent = 8;  // of starting points: the latest actions are among them
   static constexpr std::size_t steps = 16, fine_steps = 8;
   static constexpr std::size_t attempts = 4;  // from other points, for the one action that is not explored around
@@ -492,6 +563,7 @@ class AutoKnobsModel final : public LossLearnerModel<KnobsModel> {
   double starts_[most_knobs];  // positions or categories, or not numbers
   float first_step_;
   Surface surface_;
+  FormulaPlay formula_;  // of one knob
 };
 
 }  // namespace manul::MANUL_SIMD

@@ -22,6 +22,8 @@ struct Outcome {
   double density;
   double loss;
   Range within;
+  const double* parts = nullptr;  // of an outcome that has parts, NaN where one was not seen
+  bool judged = false;            // whether the loss was reported beside them; otherwise the formula said it
 };
 
 // What has learned, and can be saved.
@@ -137,13 +139,27 @@ struct CriticReport {
   double prior;       // the share of a prior, not a number without one
 };
 
+// How the formula of an outcome with parts does.
+struct FormulaReport {
+  std::size_t parts = 0;     // that are predicted
+  double weight = 0.0;       // of the formula's prediction, from 0 to 1
+  double reported = 0.0;     // values beside the parts
+  double explained = 1.0;    // the share of their variance that the formula explains
+  double hints[8] = {};      // by part: the weight of the experts that believe the hint
+  double inherited[8] = {};  // and that of the experts of another agent
+};
+
 // A model of the loss of every action.
 class CriticModel : public PolicyModel {
  public:
   virtual CriticReport report() const = 0;
+  virtual FormulaReport formula_report() const = 0;
 
   // The predicted losses of `count` actions.
   virtual void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) = 0;
+
+  // Takes over what another agent has learned of the parts of outcomes; false if its contexts or parts are others.
+  virtual bool inherit(const CriticModel& sister) = 0;
 
   // The window with the lowest predicted loss among those with this bandwidth, in action units.
   virtual Window best_window(const ContextView& context, Range within, double bandwidth) = 0;
@@ -161,12 +177,15 @@ class KnobsModel : public Model {
   virtual bool minimum(const ContextView& context, const KnobRange* ranges, const Limited& limited,
                        double* positions) = 0;
 
-  // `density` is relative to the uniform density.
-  virtual void learn(const ContextView& context, const double* positions, double density, double loss) = 0;
+  // The outcome's density is relative to the uniform density; the positions say the action.
+  virtual void learn(const ContextView& context, const double* positions, const Outcome& outcome) = 0;
 
   // The predicted losses of `count` actions, one row of positions each.
   virtual void predict(const ContextView& context, const double* positions, std::size_t count, double* losses) = 0;
   virtual CriticReport report() const = 0;
+  virtual FormulaReport formula_report() const = 0;
+
+  virtual bool inherit(const KnobsModel& sister) = 0;  // as of `CriticModel`
 };
 
 namespace MANUL_SIMD {

@@ -57,6 +57,38 @@ struct LinearSettings {
 };
 
 inline constexpr double none = __builtin_nan("");
+// The parts of an outcome, and what they are: 0 or 1, a number of things, or an amount that is not negative.
+enum class PartKind : std::uint8_t { yes_no, count, amount };
+
+struct PartSettings {
+  PartKind kind;
+  int hint;  // -1 if the part falls with the action, +1 if it rises, otherwise 0
+};
+
+// The formula of an outcome with parts.
+class OutcomeFormula {
+ public:
+  virtual ~OutcomeFormula() = default;
+
+  // The expected outcomes of `count` actions, NaN where the formula has no value. `expectations` has a column of
+  // `count` numbers for each part, and `fields` those of the context.
+  virtual void expect(const double* actions, std::size_t count, const double* expectations, const double* fields,
+                      double* values) const = 0;
+};
+
+struct PartsSettings {
+  static constexpr std::size_t most = 8, points = 96;  // parts, and points of the grid of actions
+
+  const OutcomeFormula* formula = nullptr;
+  std::size_t count = 0;  // of parts; 0: the outcome has none, or none that can be predicted
+  PartSettings parts[most] = {};
+  double actions[points] = {};       // at equidistant positions from 0 to 1, in the units of the formula
+  bool higher = false;               // whether higher outcomes are better
+  bool cost_aware = false;           // whether epsilon may be smaller where exploration costs most of the outcome
+  Range losses = {};                 // that scaled losses stand for
+  double start = __builtin_nan("");  // the position that was played so far, or NaN
+  bool inherits = false;             // whether there is room for experts of another agent
+};
 
 struct AutoSettings {
   Range actions;
@@ -68,6 +100,7 @@ struct AutoSettings {
   bool early = true;         // whether it has experts for the first rounds
   double start = none;       // the action to start near
   bool prior = false;        // whether it has one
+  PartsSettings parts = {};
 };
 
 struct AutoKnobsSettings {
@@ -79,6 +112,7 @@ struct AutoKnobsSettings {
   std::size_t features = 0;
   bool early = true;
   const double* starts = nullptr;  // the positions or categories to start near, each may be none
+  PartsSettings parts = {};        // with one knob
 };
 
 }  // namespace manul

@@ -43,18 +43,17 @@ inline double exponential(double x) {
   return sum * power_of_two(static_cast<std::int64_t>(k));
 }
 
-// The natural logarithm of a positive normal number, to about 1e-15: the power of two, and the series of the inverse
-// hyperbolic tangent for the rest.
+// The natural logarithm of a positive normal number, to about 1e-15: with x = 2^k m and m near 1, the series of
+// log m = 2 artanh((m - 1) / (m + 1)).
 inline double logarithm(double x) {
-  auto power = static_cast<double>(bits(x) >> 52) - 1023.0;
-  const std::uint64_t mantissa = (bits(x) & ~(~std::uint64_t{0} << 52)) | bits(1.0);
-  double rest;
-  __builtin_memcpy(&rest, &mantissa, sizeof rest);
-  if (rest > 1.4142135623730951) rest *= 0.5, power += 1.0;
-  const double z = (rest - 1.0) / (rest + 1.0);
+  const std::uint64_t all = bits(x);
+  auto k = static_cast<std::int64_t>(all >> 52) - 1023;
+  double m = __builtin_bit_cast(double, (all & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);
+  if (m > 1.4142135623730951) m *= 0.5, k += 1;
+  const double s = (m - 1.0) / (m + 1.0), square = s * s;
   double sum = 0.0;
-  for (int term = 21; term >= 1; term -= 2) sum = sum * z * z + 1.0 / term;
-  return power * log_two + 2.0 * z * sum;
+  for (int odd = 21; odd >= 1; odd -= 2) sum = sum * square + 1.0 / odd;
+  return static_cast<double>(k) * log_two + 2.0 * s * sum;
 }
 
 // Returns `truth`, but lets the processor continue speculatively with `guess`, which is known earlier. The empty

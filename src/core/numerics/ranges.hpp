@@ -12,6 +12,9 @@ struct Range {
 struct Window {
   double centre;
   double bandwidth;
+  double most_exploring = 1.0;  // a smaller share than epsilon, if exploration costs too much here
+
+  double exploring(double epsilon) const { return most_exploring < epsilon ? most_exploring : epsilon; }
 };
 
 }  // namespace manul

@@ -9,6 +9,7 @@
 #include "contexts/column_sketch.hpp"
 #include "contexts/field_hashing.hpp"
 #include "contexts/named_batch.hpp"
+#include "models/settings.hpp"
 #include "numerics/buffer.hpp"
 #include "play/exploration.hpp"
 
@@ -27,6 +28,23 @@ inline constexpr double least_density = 1e-100, largest_density = 1e100;
 // which they were learned, or sketched into a row.
 enum class Naming : std::uint8_t { rows, hashed, numbered, sketched };
 
+// The parts of the outcome, and its formula with the features of the fields that it loads.
+struct DeclaredParts {
+  std::vector<PartKind> kinds = {};
+  std::shared_ptr<const OutcomeFormula> formula = {};
+  std::vector<std::uint32_t> fields = {};
+
+  // Parts are NaN if they were not seen.
+  bool allows(const double* parts) const {
+    for (std::size_t p = 0; p < kinds.size(); ++p) {
+      if (std::isnan(parts[p])) continue;
+      if (!(parts[p] >= 0.0 && std::isfinite(parts[p]))) return false;
+      if (kinds[p] == PartKind::yes_no && parts[p] != 0.0 && parts[p] != 1.0) return false;
+    }
+    return true;
+  }
+};
+
 struct PlayerSettings {
   Range actions;
   Range losses;
@@ -34,6 +52,7 @@ struct PlayerSettings {
   Exploration exploration;
   Naming naming = Naming::rows;
   std::size_t features = 0;  // how many are numbered
+  DeclaredParts outcome = {};
 };
 
 // Many contexts at once, rows of numbers or named; `lows` and `highs` are null if every decision has the whole range.
@@ -49,7 +68,8 @@ class BasePlayer {
  public:
   BasePlayer(std::unique_ptr<Model> model, const PlayerSettings& settings)
       : owned_(std::move(model)), settings_(settings), row_(settings.width + 1),
-        sketch_(settings.naming == Naming::numbered ? settings.features : settings.width) {
+        sketch_(settings.naming == Naming::numbered ? settings.features : settings.width),
+        fields_(settings.outcome.fields.size()) {
     encoder.flags_are_numbers = settings.naming == Naming::numbered;
   }
 
@@ -107,9 +127,9 @@ class BasePlayer {
 
   ContextView named_view(const ContextView& context) {
     if (settings_.naming == Naming::hashed) return context;
-    if (settings_.naming == Naming::numbered) return sketch_.number(context);
+    if (settings_.naming == Naming::numbered) return with_fields(sketch_.number(context), context);
     sketch_.write(context, row_.data());
-    return row_view(row_.data());
+    return with_fields(row_view(row_.data()), context);
   }
 
   ContextView context(const Rows& rows, std::size_t i) {
@@ -128,6 +148,17 @@ class BasePlayer {
   }
 
  private:
+  // Adds the fields that the formula of the outcome loads.
+  ContextView with_fields(ContextView view, const ContextView& context) {
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      fields_[f] = __builtin_nan("");
+      for (std::size_t i = 0; i < context.numbers; ++i)
+        if (context.features[i] == settings_.outcome.fields[f]) fields_[f] = context.values[i];
+    }
+    if (!fields_.empty()) view.fields = fields_.data();
+    return view;
+  }
+
   std::unique_ptr<Model> owned_;
 
  protected:
@@ -136,6 +167,7 @@ class BasePlayer {
  private:
   MANUL_SIMD::Buffer<float> row_;
   ColumnSketch sketch_;
+  std::vector<double> fields_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };
 

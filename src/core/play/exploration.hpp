@@ -145,6 +145,7 @@ struct Exploration {
 inline Decision decide(PolicyModel& model, const Exploration& exploration, double epsilon, const ContextView& context,
                        Range within, std::uint64_t number) {
   const Window window = model.window(context, within);
+  epsilon = window.exploring(epsilon);
   const Draws draws = draw(exploration.seed, number);
   if (window.bandwidth == 0.0) return exploration.decide_atom(epsilon, window.centre, within, draws);
   if (exploration.nearby != 0.0) {
@@ -162,6 +163,7 @@ inline Decision decide(PolicyModel& model, const Exploration& exploration, doubl
 inline double density(PolicyModel& model, const Exploration& exploration, double epsilon, const ContextView& context,
                       Range within, double action) {
   const Window window = model.window(context, within);
+  epsilon = window.exploring(epsilon);
   if (!(action >= within.low && action <= within.high)) return 0.0;
   if (window.bandwidth > 0.0)
     return exploration.nearby != 0.0 ? exploration.ladder(window, epsilon, within).density(action)
@@ -174,6 +176,7 @@ inline double density(PolicyModel& model, const Exploration& exploration, double
 inline double density_of_mode(PolicyModel& model, const Exploration& exploration, double epsilon,
                               const ContextView& context, Range within) {
   const Window window = model.window(context, within);
+  epsilon = window.exploring(epsilon);
   if (window.bandwidth == 0.0) return exploration.atom_density(epsilon, window.centre, within, window.centre);
   if (exploration.nearby != 0.0) return exploration.ladder(window, epsilon, within).density(window.centre);
   return Mixture(window, epsilon, within).inside;
@@ -182,6 +185,7 @@ inline double density_of_mode(PolicyModel& model, const Exploration& exploration
 inline Moments moments(PolicyModel& model, const Exploration& exploration, double epsilon, const ContextView& context,
                        Range within) {
   const Window window = model.window(context, within);
+  epsilon = window.exploring(epsilon);
   if (window.bandwidth == 0.0) return exploration.atom_moments(epsilon, window.centre, within);
   if (exploration.nearby == 0.0) return Mixture(window, epsilon, within).moments(epsilon);
   const Ladder ladder = exploration.ladder(window, epsilon, within);

@@ -93,8 +93,9 @@ class KnobsPlayer : public BasePlayer {
   }
 
   // `density` is relative to the uniform density.
-  void learn(const ContextView& context, const double* positions, double density, double loss) {
-    model_->learn(context, positions, density, scaled_loss(loss, settings_.losses));
+  void learn(const ContextView& context, const double* positions, double density, double loss,
+             const double* parts = nullptr, bool judged = false) {
+    model_->learn(context, positions, {0.0, density, scaled_loss(loss, settings_.losses), {}, parts, judged});
     ++learned;
   }
 
@@ -103,8 +104,9 @@ class KnobsPlayer : public BasePlayer {
       if (!(positions[k] >= 0.0 && positions[k] <= largest_position(k))) throw Rejected();
   }
 
-  void check(const double* positions, double density, double loss) const {
+  void check(const double* positions, double density, double loss, const double* parts = nullptr) const {
     check_positions(positions);
+    if (parts != nullptr && !settings_.outcome.allows(parts)) throw Rejected();
     if (!(density >= least_density && density <= largest_density)) throw Rejected();
     if (!(loss >= settings_.losses.low && loss <= settings_.losses.high && std::isfinite(loss))) throw Rejected();
   }
@@ -122,7 +124,7 @@ class KnobsPlayer : public BasePlayer {
 
   // The distribution of a knob inside a range.
   Ladder ladder(const KnobRange& range, const KnobWindow& window) const {
-    return {range.low, range.high, window, exploring_per_knob(nearby_, epsilon(), moving_)};
+    return {range.low, range.high, window, exploring_per_knob(nearby_, window.exploring(epsilon()), moving_)};
   }
 
   // The probability of each category: the best one, or all alike, have what exploration leaves.
@@ -210,7 +212,7 @@ class KnobsPlayer : public BasePlayer {
                bool is_limited) const {
     if (knobs_[k].kind == KnobKind::choice) return explored_categories(window) / __builtin_popcount(whole.allowed);
     const double length = whole.high - whole.low;
-    double least = exploring_per_knob(nearby_, epsilon(), moving_).anywhere / length;
+    double least = exploring_per_knob(nearby_, window.exploring(epsilon()), moving_).anywhere / length;
     if (window.uniform)
       least = ladder(left, window).floor() * ((left.high - left.low) / length);
     else if (moving_ == size() && !is_limited)

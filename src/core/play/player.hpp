@@ -20,6 +20,8 @@ struct Outcomes {
   const double* actions;
   const double* densities;
   const double* losses;
+  const double* parts = nullptr;   // one row per outcome, or null
+  const double* judged = nullptr;  // 1 or 0
 };
 
 // The output arrays of many decisions.
@@ -41,7 +43,7 @@ class Player : public BasePlayer {
 
   // The distribution around a window if a share of the decisions explores nearby.
   Ladder ladder(Window window, Range within) const {
-    return settings_.exploration.ladder(window, epsilon(), check(within));
+    return settings_.exploration.ladder(window, window.exploring(epsilon()), check(within));
   }
 
   Decision decide(const ContextView& context, Range within) {
@@ -63,13 +65,15 @@ class Player : public BasePlayer {
   }
 
   // The outcome with a scaled loss; throws if it is invalid.
-  Outcome outcome(double action, double density, double loss, Range within) const {
+  Outcome outcome(double action, double density, double loss, Range within, const double* parts = nullptr,
+                  bool judged = false) const {
     check(within);
     const Range losses = settings_.losses;
     if (!(action >= within.low && action <= within.high)) throw Rejected();
     if (!(density >= least_density && density <= largest_density)) throw Rejected();
     if (!(loss >= losses.low && loss <= losses.high && std::isfinite(loss))) throw Rejected();
-    return scale(action, density, loss, within);
+    if (parts != nullptr && !settings_.outcome.allows(parts)) throw Rejected();
+    return scale(action, density, loss, within, parts, judged);
   }
 
   // Decisions get the next numbers, or are repeated with `numbers`.
@@ -105,7 +109,7 @@ class Player : public BasePlayer {
   void check(const Rows& rows, const Outcomes& outcomes) const {
     check(rows);
     for (std::size_t i = 0; i < rows.count; ++i)
-      outcome(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i));
+      outcome(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i), parts(outcomes, i));
   }
 
   // Whether both players accept the same rows and outcomes.
@@ -162,7 +166,8 @@ class Player : public BasePlayer {
   }
 
   Outcome logged(const Rows& rows, const Outcomes& outcomes, std::size_t i) const {
-    return scale(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i));
+    return scale(outcomes.actions[i], outcomes.densities[i], outcomes.losses[i], range(rows, i), parts(outcomes, i),
+                 outcomes.judged != nullptr && outcomes.judged[i] != 0.0);
   }
 
   void check(const Rows& rows) const {
@@ -178,8 +183,12 @@ class Player : public BasePlayer {
     return within;
   }
 
-  Outcome scale(double action, double density, double loss, Range within) const {
-    return {action, density, scaled_loss(loss, settings_.losses), within};
+  const double* parts(const Outcomes& outcomes, std::size_t i) const {
+    return outcomes.parts == nullptr ? nullptr : outcomes.parts + i * settings_.outcome.kinds.size();
+  }
+
+  Outcome scale(double action, double density, double loss, Range within, const double* parts, bool judged) const {
+    return {action, density, scaled_loss(loss, settings_.losses), within, parts, judged};
   }
 
   PolicyModel* model_;  // owned by the base class

@@ -27,6 +27,7 @@ from manul.utils.validation import Floats
 
 MOST_LIMITS = 64
 _DRAWS = 1024  # by which limits are tried: what fails in 1 % of the decisions is found almost certainly
+_ALIKE = 0.7  # of names: a field may be missing indeed, and be no knob that was misspelt
 _STEP_ROUNDING = 1e-6  # of a step: values of steps, such as 3 * 0.1, are rounded
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "!=": "=="}
@@ -372,20 +373,21 @@ class _Clause(NamedTuple):
         return [name for formula in (self.bound, self.where) if formula is not None for name in formula.names]
 
 
-def field_values(limits: DeclaredLimits | FunctionLimits, context: Mapping[str, Any] | None) -> Floats:
-    """The numbers of a context that the limits need; None is one without names.
+def field_values(
+    names: Sequence[str], context: Mapping[str, Any] | None, who: str = "The limits need", known: Iterable[str] = ()
+) -> Floats:
+    """The numbers of a context, a mapping or None if it has no names, that have these `names`; `who` needs them.
 
-    >>> from manul.actions.space import ActionSpace
-    >>> limits = DeclaredLimits(ActionSpace({"price": (10, 50)}).knobs, ["price >= 2 * cost"])
-    >>> field_values(limits, {"cost": 9})
+    `known` are names that a missing one may be meant for.
+
+    >>> field_values(["cost"], {"cost": 9})
     array([9.])
     """
     if context is None:
         raise InputError(
-            f"The limits need the number {limits.fields[0]!r}, so contexts must have names, but this one has none.",
-            "context",
+            f"{who} the number {names[0]!r}, so contexts must have names, but this one has none.", "context"
         )
-    return np.array([_number(name, _find(name, context)) for name in limits.fields])
+    return np.array([_number(name, _find(name, context), who, known) for name in names])
 
 
 def _find(name: str, context: Mapping[str, Any]) -> Any:
@@ -397,11 +399,12 @@ def _find(name: str, context: Mapping[str, Any]) -> Any:
     return _find(rest, inner) if dot and isinstance(inner, Mapping) else None
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: Any, who: str, known: Iterable[str]) -> float:
     if isinstance(value, numbers.Real | np.bool_) and math.isfinite(float(value)):
         return float(value)
-    got = "has none" if value is None else f"got {value!r:.60}"
-    raise InputError(f"The limits need the number {name!r} in the context, which {got}.", name)
+    got = "none" if value is None else f"{value!r:.60}"
+    advice = remedy(name, known, "", _ALIKE) if value is None else ""
+    raise InputError(f"{who} the number {name!r} in the context, which has {got}. {advice}".rstrip(), name)
 
 
 def _bounds(text: str, conditions: list[Formula], names: set[str]) -> tuple[str, dict[str, Any]]:
@@ -532,7 +535,7 @@ def what_is_left(
             for (_, knob), ends in zip(space.knobs, zip(lows.T, highs.T, strict=True), strict=True)
         ]
         return Left(dict(zip(space.names, map(np.array, sizes), strict=True)), {}, np.ones(len(positions), np.bool_))
-    fields = [field_values(space.limited, context) for context in contexts] if space.limited.fields else None
+    fields = [field_values(space.limited.fields, context) for context in contexts] if space.limited.fields else None
     lengths, inside = space.limited.lengths(lows, highs, positions, None if fields is None else np.array(fields))
     left = {
         name: (knob.column(lows[:, number]), knob.column(highs[:, number]))

@@ -103,6 +103,10 @@ class ActionSpace(Generic[A]):
         return [name for name, _ in self.knobs]
 
     @cached_property
+    def _name_set(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    @cached_property
     def titles(self) -> list[str]:
         """The names of the knobs for people: that of one without a name is "action"."""
         return [name or "action" for name in self.names]
@@ -153,10 +157,10 @@ class ActionSpace(Generic[A]):
             raise InputError(
                 f"{what} must be a mapping of {', '.join(self.names)} to values, got {action!r:.200}.", what
             )
-        self.check_names(action, what)
-        missing = [name for name in self.names if name not in action]
-        if missing:
-            raise InputError(f"{what} must set the knob {missing[0]!r} too.", missing[0])
+        if action.keys() != self._name_set:
+            self.check_names(action, what)
+            missing = next(name for name in self.names if name not in action)
+            raise InputError(f"{what} must set the knob {missing!r} too.", missing)
         return action
 
     def positions(self, action: Any) -> Floats:
@@ -363,13 +367,27 @@ class ActionSpace(Generic[A]):
             [knob.units(knob.column(column)) for (_, knob), column in zip(self.knobs, table.T, strict=True)]
         )
 
+    @cached_property
+    def _unbent_units(self) -> list[float]:
+        units: list[float] = self.largest_units.tolist()
+        return units
+
+    def row_units(self, positions: Sequence[float]) -> list[float]:
+        """The `units` of one row of `positions`."""
+        return self.units(np.array([positions]))[0].tolist() if self._is_bent else self._unbent_units
+
     def relative(self, densities: Floats, table: Floats) -> Floats:
         """Joint `densities` of the positions in a `table`, divided by those of actions whose positions are uniform."""
-        if not self._is_bent:
-            return densities * self.volume
+        return densities * (self._volumes(table) if self._is_bent else self.volume)
+
+    def row_volume(self, positions: Floats) -> float:
+        """What `relative` multiplies the joint density of one row of `positions` by."""
+        return float(self._volumes(positions[np.newaxis])[0]) if self._is_bent else self.volume
+
+    def _volumes(self, table: Floats) -> Floats:
         counts = math.prod(knob.volume for _, knob in self.knobs if knob.is_discrete)
-        relative: Floats = densities * np.prod(self.units(table), axis=1) * counts
-        return relative
+        volumes: Floats = np.prod(self.units(table), axis=1) * counts
+        return volumes
 
     def describe(self) -> Any:
         """The space in JSON values: [low, high], a knob, or pairs of names and knobs; `from_description` is the inverse."""

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.actions.decision import A, Within
-from manul.actions.distribution import Atoms, Distribution
+from manul.actions.decision import A, Narrowing
 from manul.actions.kinds.choice import Choice, O
 from manul.actions.kinds.knob import Knob, mix_levels
 from manul.actions.kinds.span import Span
@@ -25,12 +24,13 @@ from manul.actions.kinds.stepped import Stepped
 from manul.actions.limits import FunctionLimits, Limit, LimitsFunction
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon, Fading
+from manul.actions.smoothing import explore, smooth
 from manul.actions.space import ActionSpace, KnobLike, Pair
 from manul.agents.agent_registry import register_agent
 from manul.agents.base import BaseAgent, row_ends
-from manul.agents.critic_report import Report, critic_report, loss_unit
+from manul.agents.critic_report import Report, critic_report, formula_report, loss_unit
 from manul.agents.player_host import Seen, host_of
-from manul.agents.priors import Prior, prior_in, prior_of
+from manul.agents.priors import PARTS, Prior, prior_in, prior_of
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome
@@ -40,6 +40,7 @@ from manul.utils.validation import Floats, are_within, check_bandwidth, check_nu
 Limits = Sequence[str | Limit] | LimitsFunction | None
 NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a share of the range
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
+POINTS = 96  # of the core's grid of actions for outcomes with parts
 _EARLY = {
     "early",
     "early_process",
@@ -48,8 +49,8 @@ _EARLY = {
     "early_factor",
     "early_factor_2",
     "early_errors",
+    "constant_expert",
 }
-_EARLY |= {"constant_expert"}
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
 
@@ -168,11 +169,11 @@ class Auto(BaseAgent[A]):
         if fades:
             self.epsilon = "auto"
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
-        self._plays_windows = not self.nearby
         self.start = start
         self.limits = limits
         self._check_settings(bandwidth)
-        self.prior: Prior | None = None if prior is None else prior_of(prior, self)
+        parts_of = Auto._parts_in_core
+        self.prior: Prior | None = None if prior is None else prior_of(prior, self, parts_of)
         if self.prior is not None:
             self._take_contexts(self.prior.seen)
 
@@ -235,14 +236,16 @@ class Auto(BaseAgent[A]):
         """Restore the state of a file, its `arrays`, in a new `player`.
 
         In files of older versions, the features of named contexts share columns, there is no forest, which then starts to grow,
-        and there are no experts for the first rounds, which are then left out.
+        and there are no experts for the first rounds, which are then left out. Models of parts, which agents that `optimize`
+        returns do not have yet, start anew.
         """
         if self._host.seen.named and "deep_features" not in arrays:
             names = player.fields, player.names, player.columns
             player = self._host.hold(super()._make_named_player(), self._host.seen)
             player.fields, player.names, player.columns = names
-        if not _FOREST & arrays.keys():
-            arrays = {**{name: array for name, array in player.state().items() if name in _FOREST}, **arrays}
+        for group in (_FOREST, PARTS):
+            if not group & arrays.keys():
+                arrays = {**{name: array for name, array in player.state().items() if name in group}, **arrays}
         if "early" not in arrays:
             new = {name: array for name, array in player.views().items() if name in _EARLY}
             arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
@@ -268,8 +271,10 @@ class Auto(BaseAgent[A]):
         player, features = self._host.player, None
         if context is not None or player is None:
             player, features = self._host.player_and_context(self, context)
-        curve = {} if context is None else self._curve(features, points)
-        return critic_report(player.report(), loss_unit(self.losses), self.current_epsilon, **curve)
+        curve: dict[str, Any] = {} if context is None else self._curve(features, points)
+        state = player.report()
+        curve["formula"] = formula_report(state, self.outcome)
+        return critic_report(state, loss_unit(self.losses), self.current_epsilon, **curve)
 
     def predict_losses(self, contexts: npt.ArrayLike, actions: npt.ArrayLike) -> Floats:
         """The predicted losses of `actions`: one action for each of the `contexts`, or a row of actions per context.
@@ -303,12 +308,20 @@ class Auto(BaseAgent[A]):
                 del settings[name]
         return settings
 
-    def _explore(self, centre: float, bandwidth: float, within: Within) -> Distribution | Atoms:
-        if not self.nearby:
-            return super()._explore(centre, bandwidth, within)
-        return mix_levels(self._host.player.levels(centre, bandwidth, *within))
+    @property
+    def _plays_windows(self) -> bool:  # type: ignore[override]
+        return not self.nearby and not self._models_parts  # whose epsilon depends on the context
 
-    def _curve(self, context: Any, points: int) -> dict[str, Floats]:
+    def distribution(self, context: Context, within: Narrowing | None = None) -> Any:
+        ends = self._narrow(within)
+        player, features = self._host.player_and_context(self, context)
+        with self._host.explain_rejection():
+            centre, bandwidth, epsilon = player.played(features, *ends)
+        if self.nearby:
+            return mix_levels(player.levels(centre, bandwidth, *ends, epsilon))
+        return explore(smooth(centre, bandwidth, ends), epsilon, ends)
+
+    def _curve(self, context: Any, points: int) -> dict[str, Any]:
         actions = self._range.low + (np.arange(points) + 0.5) / points * self._range.span
         contexts: Any = [context] if isinstance(context, dict) else np.asarray(context)[np.newaxis]
         return {"actions": actions, "losses": self.predict_losses(contexts, actions[np.newaxis])[0]}
@@ -321,18 +334,39 @@ class Auto(BaseAgent[A]):
         player: _core.Player = self._with_prior(Seen(0, named=True), width=0, features=FEATURES)
         return player
 
-    def _with_prior(self, seen: Seen, **contexts: Any) -> Any:
+    def _with_prior(self, seen: Seen, **contexts: Any) -> _core.Player:
+        def make(**others: Any) -> _core.Player:
+            return _core.AutoPlayer(**{**contexts, **self._player_settings, **others})
+
         if self.prior is None:
-            return _core.AutoPlayer(**contexts, **self._player_settings)
+            return make()
         self.prior.check_seen(seen)
-        return self.prior.give(_core.AutoPlayer(prior=True, **contexts, **self._player_settings))
+        player: _core.Player = self.prior.give(make(prior=True), make)
+        return player
 
     @property
     def _player_settings(self) -> dict[str, Any]:
-        own = {"bandwidth": self.bandwidth or 0.0, "nearby": self.nearby or 0.0, "by_evidence": self.epsilon == "auto"}
+        own: dict[str, Any] = {
+            "bandwidth": self.bandwidth or 0.0,
+            "nearby": self.nearby or 0.0,
+            "by_evidence": self.epsilon == "auto",
+        }
         own["early"] = self._early
         start = {} if self.start is None else {"start": float(self.start)}
-        return {**super()._player_settings, **own, **start}
+        return {**super()._player_settings, **own, **start, "parts": self._parts_in_core()}
+
+    @property
+    def _models_parts(self) -> bool:  # type: ignore[override]
+        return self._reader is not None and self._reader.is_in_core
+
+    def _parts_in_core(self) -> dict[str, Any] | None:
+        """The formula of the outcome as the core takes it; None if there is none, or several knobs."""
+        settings = None if self._reader is None else self._reader.core_settings()
+        if settings is None:
+            return None
+        actions = self.space.knobs[0][1].column(np.linspace(0.0, 1.0, POINTS)).tolist()
+        started = {"start": self._starts[0]} if self._starts else {}
+        return {**settings, "actions": actions, "cost_aware": self.epsilon == "auto", "inherits": True, **started}
 
 
 def as_critic(agent: Auto[Any]) -> Auto[Any]:

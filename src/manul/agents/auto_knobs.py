@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -20,12 +20,13 @@ from manul.actions.joint import JointDistribution, branch
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
 from manul.agents.auto import FEATURES, Auto
-from manul.agents.critic_report import Report, critic_report, loss_unit
+from manul.agents.critic_report import Report, critic_report, formula_report, loss_unit
 from manul.agents.learned_twice import warn_of_repeated_decision
 from manul.contexts import conversion
-from manul.contexts.batches import NamedBatch
+from manul.contexts.batches import NamedBatch, rows_with
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
+from manul.outcomes import PartValue
 from manul.utils import model_files
 from manul.utils.validation import (
     LARGEST_DENSITY,
@@ -50,7 +51,8 @@ class AutoKnobs(Auto[A]):
                 "bandwidth applies to a range of numbers; with other knobs, Auto chooses it.", "bandwidth"
             )
         self.bandwidth = None
-        self.nearby: float = NEARBY if self.nearby is None else self.nearby
+        default = 0.0 if self._models_parts else NEARBY
+        self.nearby: float = default if self.nearby is None else self.nearby
 
     def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
         """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed."""
@@ -62,23 +64,27 @@ class AutoKnobs(Auto[A]):
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         draw: Any = NotImplemented
-        with self._explain_limits():
+        try:
             if self._host.native is not None:
-                with suppress(_core.Rejected):  # the slow path raises the error with its reason
-                    draw = self._host.native.decide(context, lows, highs, number, limits, fields)
-            if draw is NotImplemented:
-                player, features = self._host.player_and_context(self, context)
-                with self._host.explain_rejection():
-                    draw = player.decide(features, lows, highs, number, limits, fields)
+                draw = self._host.native.decide(context, lows, highs, number, limits, fields)
+        except _core.Rejected:
+            draw = NotImplemented  # the slow path raises the error with its reason
+        except _core.NothingLeft as nothing:
+            raise self._explained(nothing) from None
+        if draw is NotImplemented:
+            player, features = self._host.player_and_context(self, context)
+            with self._explain_limits(), self._host.explain_rejection():
+                draw = player.decide(features, lows, highs, number, limits, fields)
         positions, densities, floor = draw
         return self._decision(positions, densities, floor, within)
 
     def _decision(
         self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Narrowing | None
     ) -> Decision[A]:
-        by_knob = np.array(densities) / self.space.units(np.array([positions]))
-        joint, names = float(by_knob.prod()), self.space.names
-        named = dict(zip(names, by_knob.ravel().tolist(), strict=True)) if self.space.is_named else None
+        units = self.space.row_units(positions)
+        by_knob = [density / unit for density, unit in zip(densities, units, strict=True)]
+        joint = math.prod(by_knob)
+        named = dict(zip(self.space.names, by_knob, strict=True)) if self.space.is_named else None
         floor = min(floor / self._unit_volume, joint)
         return Decision(self.space.action(positions), joint, within, floor, named)
 
@@ -112,7 +118,7 @@ class AutoKnobs(Auto[A]):
 
     def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> Decisions[A]:
         scaled = densities / self.space.units(positions)
-        joint = scaled.prod(axis=1)
+        joint: Floats = np.multiply.reduce(list(scaled.T))  # in the order of the knobs, as for one decision
         return Decisions(
             self.space.unwrap(self.space.columns(positions)),
             joint,
@@ -122,9 +128,20 @@ class AutoKnobs(Auto[A]):
         )
 
     def learn(
-        self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
+        self,
+        context: Context,
+        decision: Decision[A],
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        parts: Mapping[str, PartValue] | None = None,
     ) -> None:
-        value = self.outcome.read(loss, reward)
+        told: tuple[Any, ...] = ()
+        if parts is None:
+            value = self.outcome.read(loss, reward)
+        else:
+            read = self._read_parts(context, decision, loss, reward, parts)
+            value, told = read.loss, read[1:] if self._models_parts else ()
         try:
             action, density = decision.action, float(decision.density)
         except (AttributeError, TypeError, ValueError):
@@ -132,17 +149,19 @@ class AutoKnobs(Auto[A]):
         if decision is self._latest and decision.floor is not None:
             warn_of_repeated_decision(decision, stacklevel=2)
         positions = self.space.positions(action)
-        scaled = float(self.space.relative(np.array([density]), positions[np.newaxis])[0])
+        scaled = density * self.space.row_volume(positions)
         late: Any = NotImplemented
         native = self._host.native
         if native is not None and LEAST_DENSITY <= density <= LARGEST_DENSITY:
-            with suppress(TypeError, _core.Rejected):  # the checks below raise the error with its reason
-                late = native.learn(context, positions, scaled, value)
+            try:
+                late = native.learn(context, positions, scaled, value, *told)
+            except (TypeError, _core.Rejected):
+                late = NotImplemented  # the checks below raise the error with its reason
         if late is NotImplemented:
             self._check_outcomes(np.array([density]), np.array([value]))
             player, context = self._host.player_and_context(self, context)
             with self._host.explain_rejection():
-                late = player.learn(context, positions, scaled, value)
+                late = player.learn(context, positions, scaled, value, *told)
         self._latest = decision
         if late:
             self._host.warn_of_late_fields([context], stacklevel=2)
@@ -154,16 +173,18 @@ class AutoKnobs(Auto[A]):
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
-        values = self.outcome.read_many(losses, rewards)
         batch = self._host.batch(contexts)
+        told = self._read_many(contexts, batch, decisions, losses, rewards, parts)
+        values = told.losses
         positions = self.space.rows(decisions.actions, len(batch))
         densities = np.ascontiguousarray(decisions.densities, dtype=np.float64)
         for name, column in (("densities", densities), (self.outcome.keywords, values)):
             check_shape(name, column, len(batch))
         self._check_outcomes(densities, values)
         with self._host.player_and_contexts(self, batch) as (player, rows):
-            player.learn_many(rows, positions, self.space.relative(densities, positions), values)
+            player.learn_many(rows, positions, self.space.relative(densities, positions), values, *self._modelled(told))
         self._batches.learn(decisions, stacklevel=2)
         self._host.warn_of_late_fields(batch, stacklevel=2)
 
@@ -242,7 +263,9 @@ class AutoKnobs(Auto[A]):
         """
         player = self._host.player or self._make_player(0)
         curves = {} if context is None else self._curves(context, points)
-        report = critic_report(player.report(), loss_unit(self.losses), self.current_epsilon, **curves)
+        state = player.report()
+        curves["formula"] = formula_report(state, self.outcome)
+        report = critic_report(state, loss_unit(self.losses), self.current_epsilon, **curves)
         return replace(report, bandwidth=None, bandwidth_share=report.bandwidth)
 
     def _curves(self, context: Context, points: int) -> dict[str, Any]:
@@ -272,6 +295,7 @@ class AutoKnobs(Auto[A]):
             "seed": self.seed,
             "nearby": self.nearby,
             "starts": self._starts,
+            "parts": self._parts_in_core(),
             "by_evidence": self.epsilon == "auto",
             "early": self._early,
         }
@@ -286,13 +310,13 @@ class AutoKnobs(Auto[A]):
         if limits is None or not limits.fields:
             return None if limits is None else limits.core, None
         named = conversion.to_dict(context) if conversion.is_named(context) else None
-        return limits.core, field_values(limits, named)
+        return limits.core, field_values(limits.fields, named)
 
     def _limited_rows(self, batch: conversion.Row | NamedBatch) -> tuple[_core.KnobLimits | None, Floats | None]:
         limits = self._limits
         if limits is None or not limits.fields:
             return self._limited(None)
-        values = [field_values(limits, row) for row in _rows_with(batch, limits.fields)]
+        values = [field_values(limits.fields, row) for row in rows_with(batch, limits.fields)]
         return limits.core, np.array(values, dtype=np.float64).reshape(len(batch), len(limits.fields))
 
     @contextmanager
@@ -300,8 +324,11 @@ class AutoKnobs(Auto[A]):
         try:
             yield
         except _core.NothingLeft as nothing:
-            assert self._limits is not None
-            raise self._limits.explain(nothing) from None
+            raise self._explained(nothing) from None
+
+    def _explained(self, nothing: _core.NothingLeft) -> InputError:
+        assert self._limits is not None
+        return self._limits.explain(nothing)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -325,12 +352,3 @@ class AutoKnobs(Auto[A]):
 
     def __repr__(self) -> str:
         return f"Auto({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
-
-
-def _rows_with(batch: conversion.Row | NamedBatch, names: Sequence[str]) -> Iterator[Mapping[str, Any] | None]:
-    """The rows of a batch, of tables only the columns with these names; None for rows of numbers."""
-    columns = batch.contexts if isinstance(batch, NamedBatch) else None
-    if isinstance(columns, dict):
-        columns = {name: columns[name] for name in names if name in columns}
-        return ({name: values[row] for name, values in columns.items()} for row in range(len(batch)))
-    return (batch[row] if isinstance(batch, NamedBatch) else None for row in range(len(batch)))

@@ -29,7 +29,8 @@ from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch
 from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ParameterError
-from manul.outcomes import AnyRange, Outcome
+from manul.outcomes import AnyRange, Outcome, PartValue
+from manul.outcomes.parts import PartsReader, Told, ToldMany, no_formula
 from manul.policies.plot_mixin import PlotMixin
 from manul.utils import model_files
 from manul.utils.validation import Floats, check_half_life, check_seed, check_shape, check_taken
@@ -48,6 +49,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
     _needs_range = True  # of losses or rewards; False if the agent also learns with "auto"
     _takes_knobs = False  # whether actions may be other than numbers in a range
     _plays_windows = True  # and with the probability epsilon any action
+    _models_parts = False  # whether the player learns the parts of outcomes too
 
     def __init__(
         self,
@@ -115,6 +117,15 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
     def nbytes(self) -> int:
         """The size of the learned state in a file, in bytes."""
         return 0 if self._host.player is None else self._host.player.nbytes
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the agent learns from."""
+        return self._outcome
+
+    @outcome.setter
+    def outcome(self, outcome: Outcome) -> None:
+        self._outcome, self._reader = outcome, PartsReader.of(outcome, self.space)
 
     @property
     def losses(self) -> AnyRange:
@@ -196,17 +207,36 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         return _new(Decision, (action, density, within, floor, None, None, None))
 
     @overload
-    def learn(self, context: Context, decision: Decision[A], loss: float) -> None: ...
-    @overload
-    def learn(self, context: Context, decision: Decision[A], *, reward: float) -> None: ...
     def learn(
-        self, context: Context, decision: Decision[A], loss: float | None = None, *, reward: float | None = None
+        self, context: Context, decision: Decision[A], loss: float, *, parts: Mapping[str, PartValue] | None = None
+    ) -> None: ...
+    @overload
+    def learn(
+        self, context: Context, decision: Decision[A], *, reward: float, parts: Mapping[str, PartValue] | None = None
+    ) -> None: ...
+    @overload
+    def learn(self, context: Context, decision: Decision[A], *, parts: Mapping[str, PartValue]) -> None: ...
+    def learn(
+        self,
+        context: Context,
+        decision: Decision[A],
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        parts: Mapping[str, PartValue] | None = None,
     ) -> None:
-        """Learn from the `loss` of a `decision` in its `context`, or from its `reward` if the agent was made with rewards."""
-        if not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
+        """Learn from the `loss` of a `decision` in its `context`, or from its `reward` if the agent was made with rewards.
+
+        If the outcome has a formula, `parts` are enough; a loss or reward beside them is learned instead of its value.
+        """
+        told: tuple[Any, ...] = ()
+        if parts is not None:
+            read = self._read_parts(context, decision, loss, reward, parts)
+            loss, told = read.loss, read[1:] if self._models_parts else ()
+        elif not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
             loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
-            action, density, within, floor = decision[:4]
+            action, density, within, floor, _, _, _ = decision
             if decision is self._latest and floor is not None:  # a decision without a floor was not drawn by an agent
                 warn_of_repeated_decision(decision, stacklevel=2)
         else:
@@ -215,7 +245,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         native = self._host.native
         if native is not None:
             try:
-                late: Any = native.learn(context, action, density, loss, low, high)
+                late: Any = native.learn(context, action, density, loss, low, high, *told)
             except (TypeError, _core.Rejected):  # the checks below raise the error with its reason
                 late = NotImplemented
             if late is not NotImplemented:
@@ -228,7 +258,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         self._check_taken(*map(_numbers, outcome))
         player, features = self._host.player_and_context(self, context)
         with self._host.explain_rejection():
-            player.learn(features, float(cast(float, action)), float(density), float(loss), low, high)
+            player.learn(features, float(cast(float, action)), float(density), float(loss), low, high, *told)
         self._latest = decision
         self._host.warn_of_late_fields([features], stacklevel=2)
 
@@ -314,11 +344,16 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
-        """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none."""
-        loss_values = self.outcome.read_many(losses, rewards)
+        """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none.
+
+        `parts` are columns by name, as in `learn`; a loss or reward beside them that is NaN was not reported.
+        """
         _check_one_knob(decisions)
         batch = self._host.batch(contexts)
+        told = self._read_many(contexts, batch, decisions, losses, rewards, parts)
+        loss_values = told.losses
         actions, densities = _numbers(decisions.actions), _numbers(decisions.densities, "densities")
         lows = _WHOLE_RANGE if decisions.lows is None else _numbers(decisions.lows, "lows")
         highs = _WHOLE_RANGE if decisions.highs is None else _numbers(decisions.highs, "highs")
@@ -328,9 +363,29 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
             actions, densities, loss_values, *((lows, highs) if len(lows) else np.array(self.actions)[:, np.newaxis])
         )
         with self._host.player_and_contexts(self, batch) as (player, rows):
-            player.learn_many(rows, actions, densities, loss_values, lows, highs)
+            player.learn_many(rows, actions, densities, loss_values, lows, highs, *self._modelled(told))
         self._batches.learn(decisions, stacklevel=2)
         self._host.warn_of_late_fields(batch, stacklevel=2)
+
+    def _read_parts(self, context: Any, decision: Any, loss: Any, reward: Any, parts: Any) -> Told:
+        if self._reader is None:
+            raise no_formula()
+        action = decision.action if isinstance(decision, Decision) else _parts(decision)[0]
+        return self._reader.read(context, action, loss, reward, parts)
+
+    def _read_many(
+        self, contexts: Any, batch: Any, decisions: Decisions[A], losses: Any, rewards: Any, parts: Any
+    ) -> ToldMany:
+        if parts is None:
+            return ToldMany(self.outcome.read_many(losses, rewards))
+        if self._reader is None:
+            raise no_formula()
+        named = batch if isinstance(batch, NamedBatch) else contexts
+        return self._reader.read_many(named, decisions.actions, losses, rewards, parts)
+
+    def _modelled(self, told: ToldMany) -> tuple[Any, ...]:
+        """The further arguments of a player that learns the parts too."""
+        return told[1:] if self._models_parts and told.parts is not None else ()
 
     def _description(self) -> tuple[str, model_files.Parameters]:
         """The kind and the settings of a file, without those of contexts."""

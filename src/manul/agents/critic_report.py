@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from manul.actions.decision import Within
-from manul.outcomes import AnyRange
+from manul.outcomes import AnyRange, Outcome
 from manul.utils.validation import Floats
 
+DOUBTED = 0.05  # a hint whose experts have less weight; those without it have about 0.01 at first
 MEMBERS = ("deep", "shallow", "sharp", "scout")
 
 
@@ -21,6 +22,20 @@ class Member:
     name: str
     error: float
     weight: float
+
+
+@dataclass(frozen=True)
+class FormulaReport:
+    """How the formula of an outcome does: its `weight` in decisions, where predictions of the loss itself have the rest; how much
+    of the variance of values reported beside the parts it has `explained`, None without any; and `doubts` in words."""
+
+    weight: float
+    explained: float | None
+    doubts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        said = "" if self.explained is None else f"; it explains the reported values: {self.explained:.2f}"
+        return " ".join((f"formula: weight {self.weight:.2f}{said}.", *self.doubts))
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,7 @@ class Report:
     the outliers among losses without a stated range, which were clipped. `early` is the share in the prediction of the
     models for the first rounds, and `constant` the share of the best constant action in the rest. `prior` is the share of a
     prior in the prediction, None without one and after evidence has dropped it. `actions` and `losses` are the predicted
-    loss curve of one context, if given.
+    loss curve of one context, if given. `formula` is about an outcome whose parts are predicted.
     """
 
     members: tuple[Member, ...]
@@ -52,6 +67,7 @@ class Report:
     actions: Floats | None = None
     losses: Floats | None = None
     bandwidth_share: float | None = None
+    formula: FormulaReport | None = None
     early: float = 0.0
     constant: float = 0.0
     prior: float | None = None
@@ -60,6 +76,21 @@ class Report:
 def loss_unit(losses: AnyRange) -> Within:
     """The losses that the core calls 0 and 1."""
     return (0.0, 1.0) if isinstance(losses, str) else losses
+
+
+def formula_report(state: Mapping[str, Any], outcome: Outcome) -> FormulaReport | None:
+    """The report of the formula in a critic's state in the core; None if it predicts no parts."""
+    if not state["hints"]:
+        return None
+    doubts = [
+        f"The hint that {part!r} {outcome.hints[part]} with the action seems wrong: predictions without it are better."
+        for part, weight in zip(outcome.parts, state["hints"], strict=True)
+        if part in outcome.hints and weight < DOUBTED
+    ]
+    explained = state["explained"] if state["reported"] else None
+    if state["formula"] == 0 and explained is not None:
+        doubts.append(f"The formula explains the {outcome.plural} badly: {explained:.2f} of their variance.")
+    return FormulaReport(state["formula"], explained, tuple(doubts))
 
 
 def critic_report(state: Mapping[str, Any], unit: Within, epsilon: float, **curve: Any) -> Report:

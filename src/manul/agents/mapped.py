@@ -18,7 +18,8 @@ from manul.contexts import conversion
 from manul.contexts.maps import Columns, Crosses, FeatureMap, Features, Fourier, describe, from_description
 from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ManulError, ParameterError
-from manul.outcomes import Outcome
+from manul.outcomes import Outcome, PartValue, outcome_of
+from manul.outcomes.parts import PartsReader
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
@@ -60,6 +61,7 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self.agent, self.features = agent, features
         self.actions = agent.actions
         self.space: ActionSpace = agent.space
+        self._reader = PartsReader.of(outcome_of(agent), agent.space)
         self._width: int | None = None
         self._mapped_width: int | None = None
 
@@ -133,12 +135,24 @@ class Mapped(PlotMixin, model_files.FileMixin):
         return action
 
     def learn(
-        self, context: Context, decision: Decision, loss: float | None = None, *, reward: float | None = None
+        self,
+        context: Context,
+        decision: Decision,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        parts: Mapping[str, PartValue] | None = None,
     ) -> None:
-        """Learn from the `loss` of a `decision` in its `context`, or from its `reward` if the agent inside was made with rewards."""
+        """Learn from the `loss` of a `decision` in its `context`, or from its `reward` if the agent inside was made with rewards.
+
+        If the outcome has a formula, `parts` are enough. The formula sees the context before it is mapped: if it needs numbers
+        of the context, the agent inside is told its value alone.
+        """
         mapped = self.map(context)
-        outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
-        self.agent.learn(mapped, decision, **outcome)
+        outcome: Any = {"loss": loss, "reward": reward, "parts": parts}
+        if parts is not None and self._reader is not None and self._reader.fields:
+            outcome = self.outcome.told(self._reader.read(context, decision.action, loss, reward, parts).loss)
+        self.agent.learn(mapped, decision, **{name: value for name, value in outcome.items() if value is not None})
         self._fix(context, mapped)
 
     def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
@@ -179,11 +193,17 @@ class Mapped(PlotMixin, model_files.FileMixin):
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
-        """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none."""
+        """Learn from the `losses`, `rewards` or `parts` of many `decisions` in their `contexts`, in order; if one of them is invalid,
+        from none."""
         rows, mapped = self._map_many(contexts)
-        outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
-        self.agent.learn_many(mapped, decisions, **outcomes)
+        outcomes: Any = {"losses": losses, "rewards": rewards, "parts": parts}
+        if parts is not None and self._reader is not None and self._reader.fields:
+            told = self._reader.read_many(contexts, decisions.actions, losses, rewards, parts)
+            outcomes = self.outcome.told_many(told.losses)
+        given = {name: value for name, value in outcomes.items() if value is not None}
+        self.agent.learn_many(mapped, decisions, **given)
         self._fix_many(rows, mapped)
 
     def _contents(self) -> model_files.Contents:

@@ -6,7 +6,7 @@ one: rows of the same width, or named features in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,27 +23,41 @@ PREFIX = "1."  # of the arrays of a prior in the state of a player
 RING = 2**22  # entries of named contexts in the memory of an agent
 ROWS = 2048  # the rounds that the core remembers of a prior, more than a process that is not retired needs
 _OWN = ("start", "prior", "prior_losses")
+PARTS = {"part_scales", "part_experts", "parts", "judge"}  # arrays of the models of an outcome's parts
 _PER_ROUND = ("contexts", "actions", "losses", "predictions", "tree_targets")
 
 
 @dataclass(frozen=True)
 class Prior:
-    """The critic of an agent that has learned from so many `rounds`, and the contexts that it has seen."""
+    """The critic of an agent that has learned from so many `rounds`, and the contexts that it has seen.
+
+    `parts` are her settings for the parts of the outcome, if she predicts them; files have what a new agent took over.
+    """
 
     rounds: int
     seen: Seen = field(repr=False)
     names: Mapping[str, Any] | None = field(repr=False, compare=False)
     arrays: model_files.Arrays = field(repr=False, compare=False)
+    parts: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
-    def give(self, player: Any) -> Any:
-        """Let a new `player` for the same contexts start from the prior."""
+    def give(self, player: Any, make: Callable[..., Any]) -> Any:
+        """Let a new `player` for the same contexts start from the prior; `make` makes one like it with other settings."""
+        critic = {PREFIX + name: array for name, array in self.arrays.items() if name not in PARTS}
+        self._name(player)
+        player.restore({**player.state(), **critic})
+        if self.parts is not None:
+            sister = self._name(make(parts=self.parts))
+            sister.restore({**sister.state(), **{name: self.arrays[name] for name in PARTS}})
+            player.inherit(sister)  # unless the parts are others
+        return player
+
+    def _name(self, player: Any) -> Any:
         if self.names is not None:
             player.fields, player.names, player.columns = (
                 self.names["fields"],
                 self.names["features"],
                 self.names["columns"],
             )
-        player.restore({**player.state(), **{PREFIX + name: array for name, array in self.arrays.items()}})
         return player
 
     def check_seen(self, seen: Seen) -> None:
@@ -54,8 +68,11 @@ class Prior:
             raise InputError(f"context must be {rule}, as those of the prior, got {got}.", "context")
 
 
-def prior_of(given: Any, agent: Any) -> Prior:
-    """The prior of a new `agent`: another Auto, the path of its file, or a log, from which one is trained first."""
+def prior_of(given: Any, agent: Any, parts_of: Callable[[Any], Mapping[str, Any] | None]) -> Prior:
+    """The prior of a new `agent`: another Auto, the path of its file, or a log, from which one is trained first.
+
+    `parts_of` returns the settings of an agent for the parts of its outcome.
+    """
     if isinstance(given, Prior):
         return given
     if isinstance(given, str | Path):
@@ -75,7 +92,9 @@ def prior_of(given: Any, agent: Any) -> Prior:
     names = None
     if host.seen.named:
         names = {"fields": host.native.fields, "features": host.native.names, "columns": host.native.columns}
-    return Prior(host.native.learned, host.seen, names, _without_rounds(host.native.state()))
+    arrays = _without_rounds(host.native.state())
+    parts = parts_of(given) if arrays.keys() >= PARTS else None
+    return Prior(host.native.learned, host.seen, names, arrays, parts)
 
 
 def prior_in(arrays: model_files.Arrays, player: Any, seen: Seen) -> Prior | None:

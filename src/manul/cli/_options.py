@@ -228,9 +228,16 @@ def knobs_option(log: str) -> Callable[[Command], Command]:
     return click.option("--knobs", type=KNOBS, metavar="JSON", help=text)
 
 
+def formula_option(command: Command) -> Command:
+    """Add the formula that computes the outcomes again."""
+    text = "Formula of the losses or rewards, computed from the parts of the log, such as '(action - 12) * bought'."
+    return click.option("--formula", metavar="TEXT", help=text)(command)
+
+
 def range_options(command: Command) -> Command:
     """Add the ranges that a log may not record."""
     missing = "if the log does not record it"
+    command = formula_option(command)
     for name, text in {
         "rewards": "Range of rewards, if the log has rewards instead.",
         "losses": f"Range of losses, {missing}.",

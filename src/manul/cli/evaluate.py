@@ -71,6 +71,7 @@ def evaluate(
     actions: tuple[float, float] | None,
     losses: tuple[float, float] | None,
     rewards: tuple[float, float] | None,
+    formula: str | None,
     log_format: str | None,
     plot: Path | None,
     *,
@@ -90,6 +91,9 @@ def evaluate(
     loaded = [manul.load(path) for path in policies]
     stored = report.Stored(paths, file_format=log_format, policy=loaded[0])
     shared: dict[str, Any] = {"level": level, "actions": actions, "losses": losses, "rewards": rewards}
+    shared |= {"outcome": report.priced(stored, formula, losses, rewards)} if formula is not None else {}
+    if formula is not None:
+        del shared["losses"], shared["rewards"]
     shared |= {"largest_weight": largest_weight, "progress": sys.stderr.isatty()}
     if len(policies) > 1 or against or by or clusters:
         if estimators or interval or plot:

@@ -8,7 +8,20 @@ from typing import Any
 
 import click
 
-from manul.cli._options import AGENT, FILE, INTEGER, MODEL, NUMBER, PICTURE, RANGE, Choice, File, List, format_option
+from manul.cli._options import (
+    AGENT,
+    FILE,
+    INTEGER,
+    MODEL,
+    NUMBER,
+    PICTURE,
+    RANGE,
+    Choice,
+    File,
+    List,
+    format_option,
+    formula_option,
+)
 from manul.cli._wording import echo
 from manul.errors import ParameterError
 
@@ -49,6 +62,7 @@ ROWS_AT_ONCE = 131_072
 @click.option("--actions", type=RANGE, metavar="LOW HIGH", help="Range of actions.  [default: the log's, or 0 1]")
 @click.option("--losses", type=RANGE, metavar="LOW HIGH", help="Range of losses.  [default: the log's, or 0 1]")
 @click.option("--rewards", type=RANGE, metavar="LOW HIGH", help="Range of rewards, if the log has rewards instead.")
+@formula_option
 @format_option("LOG")
 @click.option("--epsilon", type=NUMBER, default=0.0, help="Exploration rate of the resulting policy.")
 @click.option("--seed", type=INTEGER, default=0, help="Random seed.")
@@ -70,6 +84,7 @@ def optimize(
     leaves: list[int] | None,
     agents: tuple[str, ...],
     log_format: str | None,
+    formula: str | None,
     penalty: str,
     out: Path | None,
     plot: Path | None,
@@ -92,6 +107,8 @@ def optimize(
     chosen: dict[str, Any] = {"candidates": candidates or None, "grid": _grid(grid, bandwidths, leaves, agents)}
     if plot is not None:
         check_plot(batches, **chosen)
+    if formula is not None:
+        settings["outcome"] = report.priced(batches, formula, settings.pop("losses"), settings.pop("rewards"))
     best = manul.optimize(
         batches,
         **chosen,

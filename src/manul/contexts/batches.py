@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,3 +69,13 @@ def _sparse(table: Any) -> NamedBatch:
         return NamedBatch(arrays, rows.shape[0])
     fields = [conversion.to_dict(rows[[number]]) for number in range(rows.shape[0])]
     return NamedBatch(fields, len(fields))
+
+
+def rows_with(batch: conversion.Row | NamedBatch, names: Sequence[str]) -> Iterator[Mapping[str, Any] | None]:
+    """The rows of a batch, of tables only the columns that these names begin with; None for rows of numbers."""
+    columns = batch.contexts if isinstance(batch, NamedBatch) else None
+    if isinstance(columns, dict):
+        firsts = {name.partition(".")[0] for name in names} | {*names}
+        columns = {name: values for name, values in columns.items() if name in firsts}
+        return ({name: values[row] for name, values in columns.items()} for row in range(len(batch)))
+    return (batch[row] if isinstance(batch, NamedBatch) else None for row in range(len(batch)))

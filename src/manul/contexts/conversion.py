@@ -52,7 +52,7 @@ def matrix(contexts: Any) -> Row:
     >>> matrix([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    columns = data_frames.columns(contexts)
+    columns = None if isinstance(contexts, np.ndarray) else data_frames.columns(contexts)
     values = _numbers(contexts, "contexts") if columns is None else _column_numbers(columns)
     if values.ndim != 2:
         raise InputError(
@@ -211,9 +211,9 @@ def _numbers(values: Any, name: str) -> Row:
 
 
 def _check_finite(values: Row, name: str) -> None:
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        at_row, column = bad[0]
+    finite = np.isfinite(values)
+    if not finite.all():
+        at_row, column = np.argwhere(~finite)[0]
         place = f"column {column}" if name == "context" else f"row {at_row}, column {column}"
         raise InputError(
             f"{name} must be finite numbers, got {values[at_row, column]} in {place}. Fill in missing values first.",

@@ -26,6 +26,7 @@ from manul.logs.formats import log_schema as columns
 from manul.logs.formats.log_schema import Metadata
 from manul.logs.formats.readers import Piece, Problems
 from manul.outcomes import Outcome, check_outcome_range, reject_text
+from manul.outcomes.parts import PartsReader, part_column
 from manul.utils import html_cards
 from manul.utils.atomic_files import partial_path, put_in_place, write_error
 from manul.utils.validation import Floats, check_choice, check_number, check_range, check_seed, check_whole_number
@@ -145,7 +146,8 @@ class Log:
     several `knobs`, given as to an agent, actions and `densities_by_knob` are columns by knob, and `within` has the
     narrower ranges of each round, or None. `contexts` are rows of numbers, or a data frame, columns by name or a list of
     rows with names. `arms` says which arm of a rollout decided, "learner" or "baseline"; the column is called
-    `rollout_arm`.
+    `rollout_arm`. `parts` are the parts of outcomes, columns by name with None or NaN for what was not seen; if the
+    `outcome` has a formula, it gives the losses unless they are given.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -158,7 +160,7 @@ class Log:
         contexts: Contexts | object,
         actions: Floats | Mapping[str, npt.ArrayLike],
         densities: Floats,
-        losses: Floats,
+        losses: Floats | None = None,
         lows: Floats | None = None,
         highs: Floats | None = None,
         *,
@@ -175,7 +177,11 @@ class Log:
         knobs: AnyKnobs = None,
         densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
         within: Sequence[Mapping[str, Any] | None] | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
+        space = check_knobs(knobs)
+        if losses is None and parts is not None:
+            losses = _computed(contexts, actions, outcome, space, parts)
         if (lows is None) != (highs is None):
             raise ParameterError(
                 "lows and highs must both be given or both be omitted.", "lows" if lows is None else "highs"
@@ -189,7 +195,8 @@ class Log:
         contexts = contexts if named is None else named
         given: dict[str, Any] = {"contexts": contexts, "actions": actions, "densities": densities, "losses": losses}
         given |= {"lows": lows, "highs": highs, "floors": floors, "times": times, "ids": ids, "arms": arms}
-        several, by_knob = check_knobs(knobs), {"densities_by_knob": densities_by_knob, "within": within}
+        several, by_knob = space, {"densities_by_knob": densities_by_knob, "within": within}
+        given["parts"] = None if parts is None else _part_columns(parts, outcome)
         if several is not None and several.is_number:
             action_range = action_range or several.ends
             several = None
@@ -198,6 +205,7 @@ class Log:
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
+        flags["parts"] = parts is not None
         self._metadata = Metadata(**flags).with_ranges(*_Settings(action_range, loss_range, reward_range).ranges)
         if outcome is not None:
             if rewards or loss_range or reward_range:
@@ -488,6 +496,49 @@ class Log:
     def rewards(self) -> Floats | None:
         """The reward of each action; None if the log has losses."""
         return self.outcome.from_loss(self.losses) if self.outcome.higher else None
+
+    @property
+    def parts(self) -> dict[str, Floats] | None:
+        """The parts of the outcomes as columns by name, NaN if they were not seen; None if the log has none."""
+        return self._view("parts", self._read_parts)
+
+    def _read_parts(self) -> dict[str, Floats] | None:
+        names = columns.part_columns(self.table.schema)
+        return {name.removeprefix(columns.PART): columns.numbers(self.table, name) for name in names} or None
+
+    def with_outcome(self, outcome: Outcome) -> Log:
+        """The log with another `outcome`; the losses are computed from the parts of the log if it has a formula.
+
+        >>> import manul
+        >>> parts = {"bought": [True, False]}
+        >>> log = Log(np.zeros((2, 1)), [30.0, 25.0], [0.02, 0.02], outcome=manul.Sale(cost=20.0), parts=parts)
+        >>> log.rewards.tolist(), log.with_outcome(manul.Sale(cost=12.0)).rewards.tolist()
+        ([10.0, 0.0], [18.0, 0.0])
+        """
+        import pyarrow as pa
+
+        Outcome.of(outcome=outcome)
+        if outcome.formula is None and outcome.higher != self.outcome.higher:
+            has, given = (each.keywords for each in (self.outcome, outcome))
+            raise ParameterError(f"outcome must have {has}, like the log, or a formula, got {given}.", "outcome")
+        metadata, table = self._metadata.with_outcome(outcome), self.table
+        losses = self.losses
+        if outcome.formula is not None:
+            missing = [name for name in outcome.parts if name not in (self.parts or {})]
+            if missing:
+                has = f"only {', '.join(self.parts)}" if self.parts else "no parts at all"
+                rule = f"log has no part {missing[0]!r}, which the formula needs; it has {has}"
+                raise InputError(f"{rule}. Log what was reported as a column {columns.PART}{missing[0]}.", "log")
+            known = {name: self.parts[name] for name in outcome.parts} if self.parts is not None else {}
+            named = self.fields is not None or self.features is not None
+            contexts: Any = self.fields if named else self.contexts
+            if self.features is not None:
+                contexts = self.features.to_dicts()
+            losses = compute_losses(outcome, self.space, contexts, self.actions, known)
+            place = table.column_names.index("loss")
+            table = table.set_column(place, "loss", pa.array(losses, pa.float64()))
+        outcome.check(losses)
+        return Log._from_arrow(table, metadata, self.skipped)
 
     @property
     def lows(self) -> Floats | None:
@@ -783,6 +834,41 @@ def check_knobs(knobs: AnyKnobs) -> ActionSpace | None:
     if not isinstance(knobs, Mapping | Knob):
         raise ParameterError(f"knobs must be a mapping of names to knobs, got {knobs!r}.", "knobs")
     return ActionSpace(knobs)
+
+
+def compute_losses(
+    outcome: Outcome,
+    space: ActionSpace | None,
+    contexts: Any,
+    actions: Any,
+    parts: Mapping[str, npt.ArrayLike],
+) -> Floats:
+    """The losses that the formula of an `outcome` gives for `parts`, columns by name, of decisions in a `space`."""
+    reader = PartsReader(outcome, space or ActionSpace((0.0, 1.0)))  # only the name of the action matters
+    return outcome.to_loss(reader.values(actions, contexts, reader.table(parts)))
+
+
+def _computed(contexts: Any, actions: Any, outcome: Outcome | None, space: ActionSpace | None, parts: Any) -> Floats:
+    if outcome is None or outcome.formula is None:
+        rule = "losses must be given, because no outcome with a formula computes them from the parts"
+        raise ParameterError(f"{rule}. Try outcome=manul.Sale(cost=20.0).", "losses")
+    return compute_losses(outcome, space, contexts, actions, parts)
+
+
+def _part_columns(parts: Any, outcome: Outcome | None) -> dict[str, Floats]:
+    if not isinstance(parts, Mapping) or not all(isinstance(name, str) and name for name in parts):
+        raise ParameterError(f"parts must be columns by name, got {parts!r:.60}.", "parts")
+    known = outcome if outcome is not None and outcome.formula is not None else None
+    table: dict[str, Floats] = {}
+    for name, column in parts.items():
+        if known is not None and name in known.parts:
+            table[name] = part_column(known, name, column)
+            continue
+        try:
+            table[name] = np.array([np.nan if value is None else value for value in column], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"the part {name!r} must be numbers, got {column!r:.60}.", "parts") from None
+    return table
 
 
 def _knob_views(knobs: ActionSpace | None, views: Mapping[str, Any]) -> dict[str, Any]:

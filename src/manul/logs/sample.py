@@ -70,6 +70,7 @@ class Sample:
         actions: Within | None = None,
         losses: AnyRange | None = None,
         rewards: AnyRange | None = None,
+        outcome: Outcome | None = None,
         like: Declares | None = None,
         purpose: str = "This",
         passes: int = 1,
@@ -78,7 +79,8 @@ class Sample:
 
         If the log does not declare its ranges, as text does not, they are those of `like`, an agent or another log.
         `losses` or `rewards` may be "auto": then the range is that of the log, which is read for it. `purpose` reads the
-        log in several `passes`, for which an iterator is refused.
+        log in several `passes`, for which an iterator is refused. An `outcome` replaces that of the log: its formula computes
+        the losses from the parts of the log.
 
         >>> log = Log(np.zeros((4, 1), np.float32), np.ones(4), np.ones(4), -np.arange(1.0, 5.0), rewards=True)
         >>> Sample.of([log, log], rewards="auto").scale
@@ -87,6 +89,11 @@ class Sample:
         if passes > 1:
             _reject_iterator(log, purpose)
         first, log = _peek(log)
+        if outcome is not None:
+            Outcome.of(losses=losses, rewards=rewards, outcome=outcome)
+            first = None if first is None else first.with_outcome(outcome)
+            log = (each.with_outcome(outcome) for each in log) if isinstance(log, Iterator) else _Repriced(log, outcome)
+            losses, rewards = (None, outcome.range) if outcome.higher else (outcome.range, None)
         given = _loss_range(first, losses, rewards)
         if like is not None and given is None and (first is None or first.loss_range is None):
             given = like.loss_range if isinstance(like, Log) else like.outcome.losses
@@ -177,6 +184,7 @@ class Sample:
     def count(self) -> int | None:
         """The number of rows, if it is known without reading a file."""
         log = self.batches.log if isinstance(self.batches, _Joined) else self.batches
+        log = log.log if isinstance(log, _Repriced) else log
         return sum(map(len, log)) if isinstance(log, Sequence) else None
 
     def columns(self) -> LogColumns | None:
@@ -249,6 +257,16 @@ class Encoded:
                 contexts = encode_contexts(self.columns, part.fields, part.features, len(part))
                 outcomes = part.actions, part.densities, part.losses, part.lows, part.highs
                 yield Log(contexts, *outcomes, floors=part.floors, outcome=replace(part.outcome, range="auto"))
+
+
+class _Repriced:
+    """Batches whose losses are those of another outcome."""
+
+    def __init__(self, log: Iterable[Log], outcome: Outcome) -> None:
+        self.log, self.outcome = log, outcome
+
+    def __iter__(self) -> Iterator[Log]:
+        return (batch.with_outcome(self.outcome) for batch in self.log)
 
 
 class _Joined:

@@ -16,7 +16,19 @@ from manul.actions.kinds import is_knob
 from manul.actions.limits import MOST_LIMITS
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.outcomes import Combination, Outcome, Wait
-from manul.service.wire import Actions, Knob, LossRange, Name, Request, Schedule, Share
+from manul.service.wire import (
+    Actions,
+    Formula,
+    Hints,
+    Knob,
+    LossRange,
+    Name,
+    PartKinds,
+    Parts,
+    Request,
+    Schedule,
+    Share,
+)
 from manul.utils.formulas import MOST_CHARACTERS
 
 
@@ -79,7 +91,8 @@ class NewLoop(Request, kw_only=True, dict=True):
     then; a decision without a loss gets `default_loss`. Without a wait, a loss is learned as soon as it is reported.
 
     A loop has `losses` or `rewards`, by default losses in [0, 1]; Auto also takes "auto", any finite numbers. A reward
-    is stored as a negative loss.
+    is stored as a negative loss. With a `formula`, it is computed from `parts`, which are reported instead; `hints` say that a part
+    rises or falls with the action, and `default_parts` are the values of parts that were not reported by the end of the wait.
     """
 
     name: Name
@@ -92,6 +105,10 @@ class NewLoop(Request, kw_only=True, dict=True):
     default_reward: float | None = None
     combine: Combination = "first"
     apprentice: bool = False
+    formula: Formula | None = None
+    parts: PartKinds | None = None
+    hints: Hints | None = None
+    default_parts: Parts | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.actions, dict):
@@ -117,14 +134,18 @@ class NewLoop(Request, kw_only=True, dict=True):
     @property
     def learned(self) -> Outcome:
         """The outcome that the agent learns from, which does not wait."""
-        return Outcome.of(**({"losses": self.losses} if self.rewards is None else {"rewards": self.rewards}))
+        plain = Outcome.of(**({"losses": self.losses} if self.rewards is None else {"rewards": self.rewards}))
+        if self.formula is None and not self.parts and not self.hints:
+            return plain
+        return replace(plain, formula=self.formula, parts=self.parts or {}, hints=self.hints or {})
 
     @cached_property
     def outcome(self) -> Outcome:
         """The outcome of decisions."""
         if self.wait is None:
             return self.learned
-        default = self.default_loss if self.rewards is None else self.default_reward
+        default: Any = self.default_loss if self.rewards is None else self.default_reward
+        default = default if self.default_parts is None else self.default_parts
         return replace(self.learned, wait=Wait(self.wait, default, self.combine))
 
 

@@ -11,7 +11,8 @@ from msgspec.structs import asdict
 from manul.actions import schedules
 from manul.actions.kinds.knob import KINDS, SCALARS, arguments
 from manul.actions.schedules import SCHEDULES
-from manul.outcomes import Combination
+from manul.outcomes import MOST_PARTS, Combination, Direction, PartKind
+from manul.utils.formulas import MOST_CHARACTERS
 
 if TYPE_CHECKING:
     from manul.service.store.blocks import DecisionRow
@@ -53,6 +54,29 @@ Limited = Annotated[
 ]
 Densities = Annotated[
     dict[str, float], Meta(description="Of several knobs: the density of each, whose product is the density.")
+]
+Formula = Annotated[
+    str,
+    Meta(
+        max_length=MOST_CHARACTERS,
+        description="Computes the outcome from the reported parts, the knobs (`action` if there is only one) and numbers of the context.",
+        examples=["(action - 20) * bought"],
+    ),
+]
+PartKinds = Annotated[
+    dict[str, PartKind],
+    Meta(max_length=MOST_PARTS, description="The kinds of the parts.", examples=[{"bought": "yes/no"}]),
+]
+Hints = Annotated[
+    dict[str, Direction],
+    Meta(description="Whether a part rises or falls with the action.", examples=[{"bought": "falls"}]),
+]
+Parts = Annotated[
+    dict[str, bool | float | None],
+    Meta(
+        description="The values of parts by name: true or false, or a number; an amount that was not seen is left out.",
+        examples=[{"bought": True}, {"won": True, "value": 12.3}],
+    ),
 ]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveShare = Annotated[float, Meta(gt=0, le=1)]
@@ -144,7 +168,7 @@ else:
     )
 
 
-class NewDecision(Request, kw_only=True):
+class NewDecision(Request, kw_only=True, gc=False):
     """A request for a decision; `within` restricts the range of actions for this decision. `action` is what the caller would
     choose: a rollout with the baseline "caller" needs it, one with another baseline refuses it, and without a rollout it is
     ignored."""
@@ -164,7 +188,7 @@ class NewDecisions(Request, kw_only=True):
 class NewObservation(Request, kw_only=True):
     """An action that the caller chose itself, with its density and loss if they are known. `floor` is the smallest density
     that the caller gave any action. Of several knobs, `densities` may replace `density`, their product. A loop with `rewards` takes
-    a `reward`, any other a `loss`."""
+    a `reward`, any other a `loss`, and one with a formula `parts`."""
 
     action: Action
     context: Context = None
@@ -175,14 +199,17 @@ class NewObservation(Request, kw_only=True):
     id: Id | None = None
     loss: float | None = None
     reward: float | None = None
+    parts: Parts | None = None
 
 
 class NewLoss(Request, kw_only=True):
     """The `loss` of a decision if the loop was created with `losses` or neither, its `reward` if the loop was created with
-    `rewards`: exactly one of the two. If a loop combines losses, `key` distinguishes a repeat from another loss."""
+    `rewards`: exactly one of the two. If the loop has a formula, `parts` are enough; what is reported beside them is learned instead
+    of the value of the formula. If a loop combines losses, `key` distinguishes a repeat from another loss."""
 
     loss: float | None = None
     reward: float | None = None
+    parts: Parts | None = None
     key: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
 
 
@@ -219,7 +246,7 @@ class Decision(Struct, kw_only=True):
             density=stored.density,
             model=stored.model,
             densities=UNSET if stored.densities is None else stored.densities,
-            arm=UNSET if stored.arm is None else stored.arm,
+            arm=UNSET if stored.ticket is None else stored.ticket.arm,
         )
 
 
@@ -278,6 +305,10 @@ class Status(Struct, kw_only=True):
     width: int | None
     epsilon: float | None = None
     trouble: str | None = None
+    formula: str | None = None
+    parts: PartKinds | None = None
+    hints: Hints | None = None
+    default_parts: Parts | None = None
 
 
 class OutOfService(Struct, kw_only=True):

@@ -224,9 +224,9 @@ def test_columns_that_contradict_each_other_are_refused(columns, sentence):
 
 
 def test_a_newer_format_says_what_reads_it(tmp_path):
-    table = dense().table.replace_schema_metadata({b"manul": b'{"format": 3, "colour": "red"}'})
+    table = dense().table.replace_schema_metadata({b"manul": b'{"format": 4, "colour": "red"}'})
     pq.write_table(table, tmp_path / "run.parquet")
-    with pytest.raises(FileError, match=r"run\.parquet has format 3, but this version reads format 2\. Update manul"):
+    with pytest.raises(FileError, match=r"run\.parquet has format 4, but this version reads format 3\. Update manul"):
         Log.read(tmp_path / "run.parquet")
 
 

@@ -138,6 +138,34 @@ def test_rewards_wait_until_they_are_learned(client, loop):
     assert (client.status(loop).mean_loss, client.status(loop).waiting) == (None, 1)
 
 
+def test_parts_are_reported(client, loop, tmp_path):
+    created = client.create(loop, actions=(10, 50), outcome=manul.Sale(cost="cost"))
+    assert (created.formula, created.rewards, created.hints) == (
+        "(action - cost) * bought",
+        "auto",
+        {"bought": "falls"},
+    )
+    again = client.create(
+        loop,
+        actions=(10, 50),
+        rewards="auto",
+        formula="(action - cost) * bought",
+        parts={"bought": "yes/no"},
+        hints={"bought": "falls"},
+    )
+    assert again.created == created.created
+    one, two, three = client.decide_many(loop, [{"cost": 9.0}] * 3)
+    assert client.report_loss(loop, one, parts={"bought": True}).status == "recorded"
+    assert client.report_loss(loop, two, parts={"bought": True}, reward=3.5).status == "recorded"
+    assert [each.status for each in client.report_losses(loop, parts=[(three, {"bought": False})])] == ["recorded"]
+    client.observe(loop, {"cost": 9.0}, action=20, density=0.02, parts={"bought": True})
+    log = manul.Log.read(client.log(loop, tmp_path / "log.parquet"))
+    assert log.rewards.tolist() == [one.action - 9.0, 3.5, 0.0, 11.0]
+    assert log.parts["bought"].tolist() == [1.0, 1.0, 0.0, 1.0]
+    with pytest.raises(ParameterError, match="outcome and rewards exclude each other"):
+        client.create(loop, actions=(10, 50), outcome=manul.Sale(), rewards="auto")
+
+
 def test_one_knob_with_options_is_decided_and_observed(client, loop):
     assert client.create(loop, actions=manul.Choice(["plain", "bold", 3])).actions == {"options": ["plain", "bold", 3]}
     decision = client.decide(loop, [0.5], within=["bold"])

@@ -69,5 +69,7 @@ def test_after_the_last_retry_the_error_is_raised():
 def test_calls_have_signatures_and_descriptions_on_both_clients():
     for kind in (manul.Client, manul.AsyncClient):
         client = kind("http://127.0.0.1:1")
-        assert list(inspect.signature(client.report_loss).parameters) == ["loop", "decision", "loss", "reward", "key"]
-        assert client.report_loss.__doc__.startswith("Report the `loss` of a `decision` of a `loop`, or its `reward`")
+        assert list(inspect.signature(client.report_loss).parameters) == [
+            *("loop", "decision", "loss", "reward", "parts", "key")
+        ]
+        assert client.report_loss.__doc__.startswith("Report the `loss` of a `decision` of a `loop`, its `reward`")

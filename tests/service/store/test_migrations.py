@@ -88,7 +88,7 @@ def test_a_store_of_version_1_goes_on(old):
     with store.transaction() as transaction:
         assert transaction.numbers(1, ["mine"]) == [3]
         assert [each.number for each in transaction.take_expired(1, 12.5, 100)] == [3, 4]
-        (event,) = transaction.add_events(1, [Event(0, 4, "default", 1.0, 30.0)])
+        (event,) = transaction.add_events(1, [Event(0, 4, "default", 1.0, 30.0, None, '{"parts":{"won":0.0}}')])
         assert event.number == 7
         assert transaction.add_loop("light", b"{}", 2.0, apprentice=False) == 2
     store.refill(1, 1)
@@ -96,6 +96,8 @@ def test_a_store_of_version_1_goes_on(old):
     store.close()
     store = open_store(old)
     assert (store.counts(1).events, store.counts(1).outcomes) == (7, 15)
+    parts = [event.parts for event, _ in store.events(1, 0, 9)]
+    assert parts == [None] * 6 + ['{"parts":{"won":0.0}}']
     store.close()
 
 
@@ -111,7 +113,7 @@ def run_script(place, statement):
 def test_a_newer_version_is_refused_in_one_sentence(store):
     open_store(store).close()
     run_script(store, "UPDATE manul SET version = 99" if "://" in store else "PRAGMA user_version = 99")
-    with pytest.raises(FileError, match="has version 99, newer than 5"):
+    with pytest.raises(FileError, match="has version 99, newer than 6"):
         open_store(store)
 
 

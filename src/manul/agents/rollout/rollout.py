@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from numbers import Integral, Real
@@ -29,6 +29,8 @@ from manul.agents.rollout.rollout_progress import Progress
 from manul.contexts import conversion
 from manul.contexts.schema import Context, ContextSchema
 from manul.errors import InputError, ParameterError
+from manul.outcomes import PartValue
+from manul.outcomes.parts import PartsReader, no_formula
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
@@ -47,7 +49,7 @@ class Decides(Protocol[A]):
         AGENTS["auto"].make(actions=(-2.0, 8.0), seed=seed), baseline=1.0, steps=(0.5,), budget=1e9, seed=seed
     ),
     lambda seed: Rollout(
-        AGENTS["auto"].make(actions={"price": (10, 50), "kind": Choice(["a", "b"])}, seed=seed),
+        AGENTS["auto"].make(actions={"price": (10, 50), "kind": Choice(["a", "b"])}, epsilon=0.05, seed=seed),
         baseline={"price": 20, "kind": "b"},
         steps=(0.5,),
         budget=1e9,
@@ -106,6 +108,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         self._agent, self.seed = saveable, check_seed(seed)
         self.space: ActionSpace[A] = saveable.space
         self.actions, self.outcome = saveable.actions, saveable.outcome
+        self._reader = PartsReader.of(self.outcome, self.space)
         self.baseline: Baseline = check_baseline(baseline, self.space)
         self.progress = Progress(self.plan, self.plan.loss_range(self.outcome))
         self.decisions = 0
@@ -130,6 +133,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         if given != expected:
             names = "actions, losses and kind of outcome"
             raise ParameterError(f"agent must have the {names} of the one before, {expected}, got {given}.", "agent")
+        if (agent.outcome.formula, agent.outcome.parts) != (self.outcome.formula, self.outcome.parts):
+            raise ParameterError("agent must have the formula and the parts of the outcome of the one before.", "agent")
         self._agent, self._density_is_checked = agent, False
         self.progress.restart()
 
@@ -176,18 +181,24 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         loss: float | None = None,
         *,
         reward: float | None = None,
+        parts: Mapping[str, PartValue] | None = None,
         time: float | None = None,
     ) -> None:
-        """Learn from the `loss` or `reward` of a `decision` of this rollout in its `context`, whichever arm made it.
+        """Learn from the `loss`, `reward` or `parts` of a `decision` of this rollout in its `context`, whichever arm made it.
 
         The `time` is that of `decide`.
         """
         self._check_time(time)
         number = self._check_known([decision.id if isinstance(decision, Decision) else None])[0]
-        outcome: Any = {"loss": loss} if reward is None else {"loss": loss, "reward": reward}
-        value = self.outcome.read(loss, reward)
+        outcome: Any = {"loss": loss, "reward": reward, "parts": parts}
+        if parts is None:
+            value = self.outcome.read(loss, reward)
+        elif self._reader is None:
+            raise no_formula()
+        else:
+            value = self._reader.read(context, decision.action, loss, reward, parts).loss
         self.outcome.check(np.array([value]))
-        self.agent.learn(context, decision, **outcome)
+        self.agent.learn(context, decision, **{name: each for name, each in outcome.items() if each is not None})
         self._judge(number, value, time)
 
     def decide_many(
@@ -234,20 +245,27 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         losses: npt.ArrayLike | None = None,
         *,
         rewards: npt.ArrayLike | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
         time: float | None = None,
     ) -> None:
-        """Learn from the `losses` or `rewards` of many `decisions` in their `contexts`, in order; if one of them is invalid, from none.
+        """Learn from the `losses`, `rewards` or `parts` of many `decisions` in their `contexts`, in order; if one is invalid, from none.
 
         The `time` is that of `decide`.
         """
         self._check_time(time)
         known = isinstance(decisions, Decisions) and decisions.ids is not None
         numbers = self._check_known(list(decisions.ids) if known else [None])  # type: ignore[arg-type]
-        outcomes: Any = {"losses": losses} if rewards is None else {"losses": losses, "rewards": rewards}
-        values = self.outcome.read_many(losses, rewards)
+        outcomes: Any = {"losses": losses, "rewards": rewards, "parts": parts}
+        if parts is None:
+            values = self.outcome.read_many(losses, rewards)
+        elif self._reader is None:
+            raise no_formula()
+        else:
+            values = self._reader.read_many(contexts, decisions.actions, losses, rewards, parts).losses
         check_shape("losses", values, len(numbers))
         self.outcome.check(values)
-        self.agent.learn_many(contexts, decisions, **outcomes)
+        given = {name: each for name, each in outcomes.items() if each is not None}
+        self.agent.learn_many(contexts, decisions, **given)
         for number, value in zip(numbers, values.tolist(), strict=True):
             self._judge(number, value, time)
 

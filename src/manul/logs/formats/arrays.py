@@ -45,12 +45,15 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
         )
     given = {**VIEWS, **TEXTS, "densities_by_knob": "density_by_knob", "within": "within"}
     optional = [column for view, column in given.items() if views.get(view) is not None]
+    parts = {columns.PART + name: column for name, column in (views.get("parts") or {}).items()}
+    optional += parts
     schema = columns.schema_of(optional=optional, width=contexts.shape[1], metadata=metadata)
     data: dict[str, Any] = {
         column: np.asarray(views[view], dtype=np.float64)
         for view, column in VIEWS.items()
         if column in optional and not (metadata.knobs is not None and column == "action")
     }
+    data |= parts
     if metadata.knobs is not None:
         data |= _knob_data(views, metadata.knobs)
     data |= {column: pa.array(views[view], pa.string()) for view, column in TEXTS.items() if column in optional}

@@ -22,6 +22,7 @@ from manul.logs.formats.log_schema import (
     field_name,
     has_estimates,
     has_rewards,
+    is_part,
     is_several,
     knob_array,
     label,
@@ -53,8 +54,10 @@ class SchemaAdapter:
         self.metadata = Metadata.from_arrow(schema.metadata, problems.path)
         self.rewards = has_rewards(schema.names)
         estimated = has_estimates(schema.names)
+        recorded = b"manul" in (schema.metadata or {})
         self.metadata = replace(
             self.metadata,
+            parts=self.metadata.parts if recorded else any(map(is_part, schema.names)),
             rewards=self.rewards or self.metadata.rewards,
             densities_estimated=estimated or self.metadata.densities_estimated,
         )
@@ -78,7 +81,8 @@ class SchemaAdapter:
                 )
         reserved = reserved_names(several=self.knobs is not None)
         self.optional = [name for name in reserved if name not in (*NUMBERS, "context") and name in schema.names]
-        others = [name for name in schema.names if name not in reserved]
+        self.optional += filter(is_part, schema.names if self.metadata.parts else ())
+        others = [name for name in schema.names if name not in (*reserved, *self.optional)]
         if others and "context" in schema.names:
             raise FileError(
                 f"{path} has a column 'context' and also {others[0]!r}. Put the context into one or the other.",

@@ -30,6 +30,7 @@ from manul.logs.formats.log_schema import (
     check_flat,
     context_layout,
     dense_column,
+    is_part,
     is_text,
     knob_array,
     label,
@@ -45,6 +46,7 @@ from manul.logs.formats.readers import (
     Problems,
     knobs_of_file,
     number,
+    part_number,
     seconds,
     unnamed_knob,
 )
@@ -168,14 +170,20 @@ class _Columns:
         self, names: list[str], first: list[list[str]], knobs: ActionSpace | None, like: ContextSchema
     ) -> None:
         self.rewards = schemas.has_rewards(names)
-        self.metadata = Metadata(rewards=self.rewards, densities_estimated=schemas.has_estimates(names), knobs=knobs)
+        self.metadata = Metadata(
+            rewards=self.rewards,
+            densities_estimated=schemas.has_estimates(names),
+            knobs=knobs,
+            parts=any(map(is_part, names)),
+        )
         self.parser = None if knobs is None else KnobParser(knobs)
         self.names = names = schemas.own_names(names)
         self.like: dict[str, Field] = {}
         reserved = schemas.reserved_names(several=knobs is not None)
         present = nested_names(names)
-        others = [name for name in present if name not in reserved]
+        others = [name for name in present if name not in reserved and not is_part(name)]
         optional = [name for name in reserved if name in present and name not in NUMBERS]
+        optional += filter(is_part, present)
         self.dense = bool(others) and set(others) == {f"context_{index}" for index in range(len(others))}
         if self.dense or not others:
             self.schema = schema_of(optional=optional, width=len(others), metadata=self.metadata)
@@ -268,6 +276,8 @@ def _numbers(name: str, values: Sequence[str], rows: np.ndarray, good: np.ndarra
 
     def parse(value: str) -> float | None:
         present = None if _is_missing(value) else value
+        if is_part(name):
+            return part_number(name, present)
         return seconds(present) if name == "time" else number(name, present)
 
     return pa.array(_parsed(values, parse, rows, good, problems), pa.float64())

@@ -23,6 +23,7 @@ from manul.logs.formats.log_schema import (
     context_layout,
     dense_column,
     flat_knobs,
+    is_part,
     is_several,
     negate_losses,
     nested_knobs,
@@ -122,7 +123,7 @@ def from_pandas(frame: Any, *, has_knobs: bool = False) -> pa.Table:
         )
     _check_distinct([*frame.columns])
     distinct_names([*frame.columns], "table")
-    metadata = _attributes(frame.attrs.get(KEY))
+    metadata = _attributes(frame.attrs.get(KEY), [*frame.columns])
     contexts = [*frame["context"]] if "context" in frame.columns else []
     sparse = any(isinstance(context, Mapping) for context in contexts)
     frame = frame.drop(columns="context") if sparse else frame
@@ -172,7 +173,8 @@ def from_polars(frame: Any, *, has_knobs: bool = False) -> pa.Table:
     if is_list and pa.types.is_struct(given.value_type):
         rows = single_array(table, "context").to_pylist()
         contexts = [None if row is None else {item["name"]: item["value"] for item in row} for row in rows]
-        return _with_features(table.drop_columns("context"), contexts, Metadata())
+        metadata = Metadata(parts=any(map(is_part, table.column_names)))
+        return _with_features(table.drop_columns("context"), contexts, metadata)
     return _dense(table, has_knobs=has_knobs)
 
 
@@ -193,10 +195,10 @@ def _check_distinct(names: list[str]) -> None:
             raise InputError(f"The data frame has two columns named {name!r}. Rename one.", "table")
 
 
-def _attributes(text: object) -> Metadata:
+def _attributes(text: object, names: list[str]) -> Metadata:
     """The ranges that `to_pandas` has left; anything else is ignored."""
     if not isinstance(text, str):
-        return Metadata()
+        return Metadata(parts=any(is_part(str(name)) for name in names))
     return Metadata.from_arrow({b"manul": text.encode()})
 
 
@@ -218,7 +220,7 @@ def _dense(table: pa.Table, *, has_knobs: bool) -> pa.Table:
     table = nested_knobs(table)
     several = has_knobs or is_several(table.schema)
     reserved = (*reserved_names(several=several), "reward", "estimated_density")
-    others = [name for name in table.column_names if name not in reserved]
+    others = [name for name in table.column_names if name not in reserved and not is_part(name)]
     width = len(others)
     if not others or {*others} != {DENSE(column) for column in range(width)}:
         return table

@@ -17,10 +17,11 @@ from manul.logs.formats.log_schema import (
     Metadata,
     has_estimates,
     has_rewards,
+    is_part,
     reserved_names,
     stated_name,
 )
-from manul.logs.formats.readers import BadRow, Piece, Problems, knobs_of_file, number, seconds
+from manul.logs.formats.readers import BadRow, Piece, Problems, knobs_of_file, number, part_number, seconds
 from manul.logs.formats.row_tables import KnobParser, Row, read_rows
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
@@ -55,14 +56,16 @@ def parse(line: str, *, problems: Problems | None = None, knobs: KnobParser | No
         knobs_of_file(problems, None, chosen)
     own = OPTIONAL if knobs is None else (*KNOB_COLUMNS, *OPTIONAL)
     reserved = (*reserved_names(several=knobs is not None), density, loss)
-    context = members.get("context", {name: value for name, value in members.items() if name not in reserved})
+    parts = [name for name in members if is_part(name)]
+    others = {name: value for name, value in members.items() if name not in reserved and not is_part(name)}
+    context = members.get("context", others)
     if not isinstance(context, list | Mapping):
         raise BadRow("context", "a list of numbers or an object", context)
     return Row(
         number(action, chosen) if knobs is None else knobs.values("action", chosen),
         number(density, members.get(density)),
         _loss(loss, members[loss], rewards=metadata.rewards),
-        {name: optional(name, members[name], knobs) for name in own if name in members},
+        {name: optional(name, members[name], knobs) for name in (*own, *parts) if name in members},
         context,
         "context" in members,
         metadata.rewards,
@@ -99,6 +102,8 @@ def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
     if name in KNOB_COLUMNS:
         assert knobs is not None
         return knobs.within(value) if name == "within" else None if value is None else knobs.values(name, value)
+    if is_part(name):
+        return part_number(name, value)
     if name in TEXTS:
         return None if value is None else str(value)
     return seconds(value) if name == "time" else number(name, value)

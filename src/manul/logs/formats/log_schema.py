@@ -5,7 +5,9 @@
 way, `estimated_density` instead of `density` says that the densities were estimated, and the metadata has
 `densities_estimated`.
 `low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds), `id` and
-`rollout_arm` ("learner" or "baseline") are optional. The context is a column `context` (a fixed-size list of float32, or a
+`rollout_arm` ("learner" or "baseline") are optional, and so are the parts of outcomes, `part.NAME`, which are numbers; the
+metadata has `parts`, and the `formula` with their kinds if it is known. In a file without metadata, all columns `part.NAME` are
+parts. The context is a column `context` (a fixed-size list of float32, or a
 struct of the lists `index` and `value`), or all other columns, each of the type of its field (`contexts.schema`).
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features. In
 format 1, fields of contexts were numbers or texts only, and the metadata says which had been dates, flags or lists.
@@ -40,7 +42,8 @@ from manul.utils.validation import Floats
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VERSION = 2
+VERSION = 3  # of logs with parts or a formula; others are written as those of version 2
+WITHOUT_PARTS = 2
 REWARD = "reward"
 ESTIMATED_DENSITY = "estimated_density"
 NUMBERS = ("action", "density", "loss")
@@ -60,10 +63,13 @@ FLAGS = (
     "densities_estimated",
     "knobs",
     "converted",
+    "parts",
+    "formula",
 )  # in the metadata only if true, or given
 INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
 STRUCTS = {"action": "action.", "density_by_knob": "density."}  # the prefixes of flat columns
 Columns = dict[str, npt.NDArray[Any]]
+PART = "part."  # the prefix of the columns of parts
 PREFIX = "context."  # of a field that has the name of a column of the log
 
 
@@ -84,18 +90,24 @@ class Metadata:
     densities_estimated: bool = False
     knobs: ActionSpace | None = None
     converted: Mapping[str, str] | None = None  # fields of a log of format 1 that had been dates or lists
+    parts: bool = False  # whether columns `part.NAME` are parts; in older logs, they are fields of contexts
+    formula: Mapping[str, Any] | None = None  # with the kinds of its parts and its hints, as an outcome is described
 
     @cached_property
     def outcome(self) -> Outcome:
         """What the log has: losses or rewards, their name, and their range, which is "auto" if it is not declared."""
-        outcome = Outcome(self.outcome_name or "", better="high" if self.rewards else "low", range="auto")
+        formula: Any = {} if self.formula is None else {**self.formula, "parts": dict(self.formula["parts"])}
+        better: Any = "high" if self.rewards else "low"
+        outcome = Outcome(self.outcome_name or "", better=better, range="auto", **formula)
         return outcome if self.loss_range is None else outcome.with_losses(self.loss_range)
 
     def with_outcome(self, outcome: Outcome) -> Metadata:
         """A copy with another outcome; its wait has ended for every row of a log."""
         span = None if outcome.range == "auto" else outcome.loss_bounds
         name = None if outcome.name == outcome.keyword else outcome.name
-        return replace(self, rewards=outcome.higher, outcome_name=name, loss_range=span)
+        described = outcome.describe().get("outcome", {})
+        formula = {key: described[key] for key in ("formula", "parts", "hints")} if outcome.formula else None
+        return replace(self, rewards=outcome.higher, outcome_name=name, loss_range=span, formula=formula)
 
     def to_arrow(self) -> dict[bytes, bytes]:
         return {b"manul": self._encoded}
@@ -106,7 +118,8 @@ class Metadata:
         if self.knobs is not None:
             values["knobs"] = self.knobs.describe()
             values |= {"limits": list(map(str, self.knobs.limits))} if self.knobs.limits else {}
-        return json.dumps({"format": VERSION, **values}, sort_keys=True).encode()
+        version = VERSION if self.parts or self.formula is not None else WITHOUT_PARTS
+        return json.dumps({"format": version, **values}, sort_keys=True).encode()
 
     @staticmethod
     def from_arrow(metadata: Mapping[bytes, bytes] | None, path: Path | None = None) -> Metadata:
@@ -128,7 +141,7 @@ class Metadata:
         if outcome is not None and outcome.higher == self.rewards:
             named = self.with_outcome(outcome)
             name, span = self.outcome_name or named.outcome_name, self.loss_range or named.loss_range
-            known = replace(known, outcome_name=name, loss_range=span)
+            known = replace(known, outcome_name=name, loss_range=span, formula=self.formula or named.formula)
         return known
 
     def with_ranges(
@@ -155,7 +168,7 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
     """The version of metadata, and the metadata if it is this version's; raises ValueError or TypeError."""
     values: dict[str, Any] = dict(json.loads(text))
     version = values.pop("format", VERSION)
-    if version not in (1, VERSION):
+    if version not in (1, WITHOUT_PARTS, VERSION):
         return version, None
     if "changes" in values:  # of format 1
         values["converted"] = dict(values.pop("changes")["converted"])
@@ -168,6 +181,7 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
         raise TypeError
     if not all(isinstance(kind, str) for kind in dict(metadata.converted or {}).values()):
         raise TypeError
+    assert metadata.outcome is not None  # raises ValueError if the formula is invalid
     names = metadata.names
     if names is not None and (len({*names}) != metadata.width or not all(isinstance(name, str) for name in names)):
         raise ValueError
@@ -196,8 +210,19 @@ def user_columns(schema: pa.Schema) -> list[str]:
     several = is_several(schema) or (
         any(name in schema.names for name in KNOB_COLUMNS) and Metadata.from_arrow(schema.metadata).knobs is not None
     )
-    reserved = reserved_names(several=several)
+    reserved = (*reserved_names(several=several), *part_columns(schema))
     return [name for name in schema.names if name not in reserved]
+
+
+def is_part(name: str) -> bool:
+    """Whether a column is that of a part, if the log has any."""
+    return name.startswith(PART) and len(name) > len(PART)
+
+
+def part_columns(schema: pa.Schema) -> list[str]:
+    """The columns of the parts of outcomes."""
+    names = [name for name in schema.names if is_part(name)]
+    return names if names and Metadata.from_arrow(schema.metadata).parts else []
 
 
 def field_name(column: str) -> str:
@@ -240,7 +265,7 @@ def schema_of(
     knobs = None if metadata is None else metadata.knobs
     if knobs is not None and {*RANGE} & {*optional}:
         raise FileError("a log with several knobs has within instead of the columns low and high. Rename them.", "low")
-    names = (*NUMBERS, *(name for name in (*KNOB_COLUMNS, *OPTIONAL) if name in optional))
+    names = (*NUMBERS, *(name for name in (*KNOB_COLUMNS, *OPTIONAL) if name in optional), *filter(is_part, optional))
     columns = [pa.field(name, _own_type(name, knobs)) for name in names]
     if fields is not None:
         columns += [pa.field(name, field.arrow()) for name, field in fields.items()]
@@ -347,11 +372,16 @@ def negate_losses(table: pa.Table) -> pa.Table:
 def require_same(schema: pa.Schema, other: pa.Schema) -> None:
     ours, theirs = Metadata.from_arrow(schema.metadata), Metadata.from_arrow(other.metadata)
     require_same_outcomes(ours, theirs)
+    if ours.formula and theirs.formula and ours.formula != theirs.formula:
+        both = f"{ours.formula['formula']!r} and {theirs.formula['formula']!r}"
+        raise InputError(f"logs must all have the same formula, got {both}. Use log.with_outcome.", "logs")
     if ours.knobs != theirs.knobs:
         raise InputError("logs must all have the same knobs, in the same order.", "logs")
     if ours.knobs is not None and theirs.knobs is not None and ours.knobs.limits != theirs.knobs.limits:
         raise InputError("logs must all have the same limits between their knobs.", "logs")
-    if not (schema.equals(other) and (ours.width, ours.names) == (theirs.width, theirs.names)):
+    if not (
+        schema.equals(other) and (ours.width, ours.names, ours.parts) == (theirs.width, theirs.names, theirs.parts)
+    ):
         raise InputError(f"logs must have the same columns, got {describe(schema)} and {describe(other)}.", "logs")
 
 
@@ -373,7 +403,8 @@ def describe(schema: pa.Schema) -> str:
     knobs = Metadata.from_arrow(schema.metadata).knobs
     several = [] if knobs is None else [f"knobs {', '.join(knobs.names)}"]
     optional = (*KNOB_COLUMNS, *OPTIONAL) if several else OPTIONAL
-    return ", ".join([*several, contexts, *(name for name in optional if name in schema.names)])
+    own = [*(name for name in optional if name in schema.names), *part_columns(schema)]
+    return ", ".join([*several, contexts, *own])
 
 
 def is_several(schema: pa.Schema) -> bool:

@@ -153,6 +153,16 @@ def number(column: str, value: object) -> float | None:
     raise BadRow(column, "a number", value)
 
 
+def part_number(column: str, value: object) -> float | None:
+    """Parse the value of a part, which may be true or false.
+
+    >>> part_number("part.bought", "True"), part_number("part.units", 3)
+    (1.0, 3.0)
+    """
+    truth = {"true": 1.0, "false": 0.0}.get(str(value).strip().lower())
+    return number(column, value) if truth is None else truth
+
+
 def seconds(value: object) -> float | None:
     """Parse the time of a decision to seconds since 1970; a date without a time zone is in UTC.
 

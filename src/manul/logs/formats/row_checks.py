@@ -14,6 +14,7 @@ from manul.errors import InputError
 from manul.logs.formats.log_schema import (
     FLOOR,
     NUMBERS,
+    PART,
     RANGE,
     Columns,
     Metadata,
@@ -22,11 +23,14 @@ from manul.logs.formats.log_schema import (
     label,
     numbers,
     parse_within,
+    part_columns,
     single_array,
     stated_name,
     user_columns,
 )
 from manul.logs.formats.readers import REMEDY, Problems
+from manul.outcomes import KIND_RULES
+from manul.outcomes.parts import are_parts
 from manul.utils.validation import Flags, Floats, are_densities, are_within
 
 if TYPE_CHECKING:
@@ -79,6 +83,10 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
         floor = numbers(table, FLOOR)
         usable = np.isnan(floor) | are_within(floor, 0.0, values["density"])
         yield FLOOR, ~usable, "the smallest density, from 0 to the density of the action, or missing", CONTEXT_FLOOR
+    for name in part_columns(table.schema):
+        kind = metadata.outcome.parts.get(name.removeprefix(PART))
+        column, rule = numbers(table, name), "a finite number" if kind is None else KIND_RULES[kind]
+        yield name, ~(np.isnan(column) | are_parts(column, kind)), f"{rule}, or missing", REMEDY
     if context_layout(table.schema) != "columns":
         yield "context", _infinite(table), "finite numbers without missing values", REMEDY
     if context_layout(table.schema) == "sparse":

@@ -23,9 +23,11 @@ from manul.logs.formats.log_schema import (
     STRUCTS,
     Metadata,
     context_layout,
+    is_part,
     knob_array,
     label,
     parse_within,
+    part_columns,
     schema_of,
     user_columns,
     within_text,
@@ -100,7 +102,8 @@ class _Scan:
     like: ContextSchema | None = None
 
     def add(self, row: Row) -> None:
-        self.optional.update(name for name, value in row.optional.items() if value is not None or name in RANGE)
+        given = (name for name, value in row.optional.items() if value is not None or name in RANGE or is_part(name))
+        self.optional.update(given)
         if self.rows == 0:
             self.width = len(row.context) if isinstance(row.context, Sequence) else None
             self.nested = row.nested
@@ -123,7 +126,8 @@ class _Scan:
 
     def schema(self) -> pa.Schema:
         """Features by name are sparse, or dense if every row has all of the names 0, 1, 2, ..."""
-        optional, metadata = sorted(self.optional), replace(self.metadata, knobs=self.knobs)
+        parts = any(map(is_part, self.optional))
+        optional, metadata = sorted(self.optional), replace(self.metadata, knobs=self.knobs, parts=parts)
         if self.width is not None:
             return schema_of(optional=optional, width=self.width, metadata=metadata)
         if not self.nested or any(each.kind not in ("number", "missing") for each in self.fields.values()):
@@ -158,7 +162,7 @@ class _Builder:
         metadata = Metadata.from_arrow(schema.metadata)
         self.knobs = metadata.knobs
         own = OPTIONAL if self.knobs is None else (*KNOB_COLUMNS, *OPTIONAL)
-        self.optional = [name for name in own if name in schema.names]
+        self.optional = [*(name for name in own if name in schema.names), *part_columns(schema)]
         own_fields = {name: Field.of_arrow(schema.field(name).type, name) for name in user_columns(schema)}
         self.own = {name: (each, _stated(name, like)) for name, each in own_fields.items()}
         self.rewards, self.estimated = metadata.rewards, metadata.densities_estimated

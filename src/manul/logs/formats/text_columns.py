@@ -16,13 +16,16 @@ from manul.logs.formats.log_schema import (
     KNOB_COLUMNS,
     NUMBERS,
     OPTIONAL,
+    PART,
     STRUCTS,
     TEXTS,
     Metadata,
     context_layout,
+    is_part,
     is_text,
     label,
     negate_losses,
+    part_columns,
     parts_by_knob,
     single_array,
     stated_name,
@@ -67,7 +70,7 @@ def decision_columns(table: pa.Table, knobs: ActionSpace | None = None, *, flat:
             columns |= {label(name, part): column for part, column in parts.items()}
         else:
             columns[name] = _json_values(table, name, knobs)
-    return columns
+    return columns | {name: texts(table, name) for name in part_columns(table.schema)}
 
 
 def _parts(table: pa.Table, name: str, knobs: ActionSpace, *, as_json: bool) -> dict[str, Texts]:
@@ -100,6 +103,8 @@ def stated_columns(table: pa.Table, *, flat: bool = False) -> dict[str, Texts]:
     metadata = Metadata.from_arrow(table.schema.metadata)
     columns = decision_columns(negate_losses(table) if metadata.rewards else table, metadata.knobs, flat=flat)
     stated = {stated_name(name, metadata): column for name, column in columns.items()}
+    for name in filter(is_part, user_columns(table.schema)):
+        raise FileError(f"the context {name!r} has the name of a part's column. Rename it, or use .parquet.", name)
     taken = [name for name in user_columns(table.schema) if name in stated]
     if taken and metadata.knobs is not None:
         raise FileError(f"the context {taken[0]!r} has the name of a column of the log. Use .parquet.", taken[0])
@@ -158,6 +163,12 @@ def _features(table: pa.Table, name: str) -> list[tuple[str, str] | None]:
 
 def check_features(path: Path, schema: pa.Schema) -> None:
     """Reject fields that are no features of Vowpal Wabbit, which are numbers; texts and flags become such."""
+    for name in part_columns(schema):
+        raise FileError(
+            f"{path.name.removesuffix('.partial')}: Vowpal Wabbit has one number per decision and cannot store the part "
+            f"{name.removeprefix(PART)!r}. Use .parquet, .jsonl or .csv.",
+            name,
+        )
     for name in user_columns(schema):
         kind = Field.of_arrow(schema.field(name).type, name).kind
         if kind not in ("number", "text", "flag", "missing"):

@@ -27,7 +27,7 @@ from manul.offpolicy.diagnosis.support import FAILURE, Coverage
 from manul.offpolicy.diagnosis.symptoms import Drift, Duplicates, Outside, Symptom
 from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
-from manul.outcomes import AnyRange
+from manul.outcomes import AnyRange, Outcome
 from manul.policies.policy import Policy
 from manul.utils.validation import check_has_rows
 
@@ -57,6 +57,7 @@ def doctor(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    outcome: Outcome | None = None,
     like: Declares | None = None,
     progress: bool = False,
 ) -> list[Finding]:
@@ -66,15 +67,15 @@ def doctor(
     one, a note says how many rows explored if they are few, as in logs of agents whose epsilon fades. Logs with several
     knobs are tested knob by knob. Whether the values of a row belong together is tested in the last 4,096 rows.
     `actions` and `losses` are the ranges of the log, if it does not declare
-    them, or `rewards` that of rewards, if the log has them; `like` is an agent or another log that has the ranges. `progress`
-    shows a bar on standard error.
+    them, or `rewards` that of rewards, if the log has them; `like` is an agent or another log that has the ranges. An
+    `outcome` with a formula computes the losses from the parts of the log. `progress` shows a bar on standard error.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8), manul.worlds.linear(rounds=5000)).log
     >>> doctor(log)
     []
     """
-    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, outcome=outcome, like=like)
     outside, drift, duplicates = Outside(sample.span, sample.scale), Drift(), Duplicates()
     book, end, latest, explored = Bookkeeping(), FilledEnd(), LatestRowsKeeper(), ExploredCost()
     doubts, covered = PolicyObjections(policy), Coverage(sample.space)

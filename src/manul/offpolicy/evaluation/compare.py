@@ -23,7 +23,7 @@ from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.offpolicy.smoothed import Function
-from manul.outcomes import AnyRange
+from manul.outcomes import AnyRange, Outcome
 from manul.policies.policy import Policy
 from manul.utils.validation import Floats, check_has_rows, check_number
 
@@ -45,6 +45,7 @@ def compare(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    outcome: Outcome | None = None,
     like: Declares | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
@@ -56,7 +57,7 @@ def compare(
     segment with its own row; `level` holds for each row, not for all of them together. `clusters` is a column, such as
     a user, whose rows depend on each other. Intervals are those of empirical likelihood; two policies are told apart
     best on a log with floors. If the log has rewards, rewards are printed. The others are those of `evaluate`:
-    `actions`, `losses`, `rewards`, `like`, `bandwidth`, `largest_weight` and `progress`.
+    `actions`, `losses`, `rewards`, `outcome`, `like`, `bandwidth`, `largest_weight` and `progress`.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8, epsilon=0.5), manul.worlds.linear(rounds=5000)).log
@@ -67,7 +68,7 @@ def compare(
     check_number("level", level, 0, 1, "Try 0.95.", ends="()")
     if largest_weight is not None:
         check_number("largest_weight", largest_weight, 0, math.inf, "Omit it for the default.", ends="(]")
-    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, outcome=outcome, like=like)
     sample.require_logged_densities()
     candidates, name, baseline = _named(policies, against)
     smoothed: dict[int, PolicyOnLog] = {}

@@ -98,7 +98,9 @@ def _maximize(points: Floats, counts: Floats, enough: float) -> tuple[float, Flo
         rates = counts / margins
         gradient = points.T @ rates
         hessian = points.T @ (points * (rates / margins)[:, np.newaxis])
-        step = np.linalg.solve(hessian + 1e-12 * np.diag(np.diag(hessian)), gradient)
+        diagonal = hessian.ravel()[:: len(hessian) + 1]
+        diagonal += 1e-12 * diagonal
+        step = np.linalg.solve(hessian, gradient)
         if gradient @ step < 1e-9 or best > enough:
             break
         for _ in range(60):

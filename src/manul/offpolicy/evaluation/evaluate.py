@@ -28,7 +28,7 @@ from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
 from manul.offpolicy.smoothed import Function
-from manul.outcomes import AnyRange
+from manul.outcomes import AnyRange, Outcome
 from manul.policies.policy import Policy
 from manul.utils.validation import Floats, check_choice, check_has_rows, check_number, check_seed
 
@@ -44,6 +44,7 @@ def evaluate(
     actions: Within | None = None,
     losses: AnyRange | None = None,
     rewards: AnyRange | None = None,
+    outcome: Outcome | None = None,
     like: Declares | None = None,
     bandwidth: float | Mapping[str, float] | None = None,
     largest_weight: float | None = None,
@@ -55,7 +56,8 @@ def evaluate(
     If the log has rewards, the estimate is printed and drawn as a mean reward, and `reward` of the estimate has it as a number.
 
     `actions` and `losses` or `rewards` are the ranges of the log; if they are not given and the log does not declare them, as text
-    does not, they are those of `like`, an agent or another log, or (0, 1).
+    does not, they are those of `like`, an agent or another log, or (0, 1). An `outcome` with a formula computes the losses or rewards
+    from the parts of the log, such as those of sales at another cost.
 
     The default `estimator` is `snips`. With several knobs, steps or options, it is the doubly robust `dr` if the log
     has enough decisions like those of the policy, and otherwise `dm`, the prediction of a model. There is an interval
@@ -81,7 +83,7 @@ def evaluate(
     >>> estimate.low < estimate.value < estimate.high, estimate.rows
     (True, 5000)
     """
-    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, like=like)
+    sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, outcome=outcome, like=like)
     sample.require_logged_densities()
     leads, estimator = estimator is None, estimator or _default_estimator(sample, interval)
     interval = _check(estimator, interval, level, largest_weight)

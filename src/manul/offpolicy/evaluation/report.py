@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manul.actions.space import ActionSpace, several_knobs
 from manul.contexts.schema import ContextSchema
+from manul.errors import ParameterError
 from manul.logs.log import Declares, Log
 from manul.offpolicy.diagnosis.doctor import Finding
 from manul.offpolicy.estimate import Estimate
 from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
 from manul.outcomes import LOSSES, Outcome
+from manul.utils.formulas import parse
 
 if TYPE_CHECKING:
     from manul.offpolicy.optimization.verdict import Verdict
@@ -55,6 +57,26 @@ class Stored:
     def __iter__(self) -> Iterator[Log]:
         for path in self.paths:
             yield from Log.batches(path, _BATCH, knobs=self.knobs, like=self.like, format=self.file_format)  # type: ignore[attr-defined,unused-ignore]
+
+
+def priced(
+    log: Iterable[Log], formula: str, losses: tuple[float, float] | None, rewards: tuple[float, float] | None
+) -> Outcome:
+    """The outcome of a log with another formula; a part of which the log does not know the kind is an amount.
+
+    The range is that of `losses` or `rewards` if given, and otherwise that of the computed values.
+    """
+    first = next(iter(log))
+    known = first.outcome
+    kinds: dict[str, Any] = {name: known.parts.get(name, "amount") for name in first.parts or {}}
+    used = parse(formula).names
+    if not any(name in used for name in kinds):
+        has = f"only {', '.join(kinds)}" if kinds else "none"
+        raise ParameterError(f"formula {formula!r} uses no part of the log, which has {has}.", "formula")
+    span = Outcome.of(losses=losses, rewards=rewards).range if losses or rewards else "auto"
+    return replace(
+        known, range=span, formula=formula, parts={name: kind for name, kind in kinds.items() if name in used}, hints={}
+    )
 
 
 def estimates_table(estimates: Sequence[Estimate]) -> str:

@@ -124,6 +124,7 @@ def optimize(
     actions: Within | None = None,
     losses: Within | None = None,
     rewards: Within | None = None,
+    outcome: Outcome | None = None,
     like: Declares | None = None,
     epsilon: Epsilon = 0.0,
     seed: int = 0,
@@ -147,7 +148,8 @@ def optimize(
     the number of `threads`, by default one per processor, nor on the `engine`, "local" or "ray". `progress` shows a bar
     on standard error. With `resume`, a folder, an interrupted run can be resumed. `actions` and `losses` are by default
     the ranges of the log, of `like`, an agent or another log, or (0, 1); a log of rewards also takes `rewards`, and its
-    result is printed, drawn and written in rewards. If contexts are named, the policy accepts named contexts. If the
+    result is printed, drawn and written in rewards. An `outcome` with a formula computes them from the parts of the log; if its
+    range is "auto", it is that of the log. If contexts are named, the policy accepts named contexts. If the
     densities of the log are estimated, the policy is that of `optimize_without_densities`, which stays where the log
     has actions, unless you give candidates or a grid.
 
@@ -171,7 +173,14 @@ def optimize(
     Outcome.of(losses=losses, rewards=rewards).known_losses("optimize")
     passes = 2 if "auto" in names or penalty == "measured" else 1
     sample = Sample.of(
-        log, actions=actions, losses=losses, rewards=rewards, like=like, purpose="optimize", passes=passes
+        log,
+        actions=actions,
+        losses=losses,
+        rewards=rewards,
+        outcome=outcome,
+        like=like,
+        purpose="optimize",
+        passes=passes,
     )
     sample.require_logged_densities()
     default = candidates is None and grid is None

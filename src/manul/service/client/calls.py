@@ -19,7 +19,7 @@ from manul.actions.space import ActionSpace
 from manul.agents.rollout.rollout_plan import PlanSettings
 from manul.contexts.dates import to_json
 from manul.errors import FileError, ParameterError
-from manul.outcomes import AnyRange, Combination
+from manul.outcomes import AnyRange, Combination, Direction, Outcome, PartKind, PartValue
 from manul.service import wire
 from manul.service.client.exchange import Exchange, Request, call, decode, send
 from manul.service.rollout_schema import Rollout
@@ -64,24 +64,32 @@ class Calls:
         default_reward: float | None = None,
         combine: Combination = "first",
         apprentice: bool = False,
+        formula: str | None = None,
+        parts: Mapping[str, PartKind] | None = None,
+        hints: Mapping[str, Direction] | None = None,
+        default_parts: Mapping[str, PartValue] | None = None,
+        outcome: Outcome | None = None,
     ) -> Exchange[wire.Status]:
         """Create a loop, `name`, of `losses` or `rewards`, their range or "auto"; if it exists with the same settings, return it.
 
         `actions` are a range, `Stepped` or `Choice`, or several of these by name. The `agent` is a name, or an object
         with its `kind` and settings. With a `wait`, a loss is learned so many seconds after its decision, and a decision without
         one gets the `default_loss` or `default_reward`; `combine`, "first", "last", "sum" or "mean", says what counts if there are
-        several. An `apprentice` learns from what it observes, and decides once it is promoted.
+        several. An `apprentice` learns from what it observes, and decides once it is promoted. A `formula` computes the loss or
+        reward from `parts`, whose `hints` are directions, and `default_parts` are those that were not reported by the end of the
+        wait. An `outcome`, such as `manul.Sale(cost=20.0)`, says all this, and losses or rewards, in one.
         """
-        settings = {
-            "name": name,
-            "actions": _described(actions),
-            "losses": losses,
-            "rewards": rewards,
-            "agent": agent,
-            "wait": wait,
-        }
-        settings |= {"default_loss": default_loss, "default_reward": default_reward}
-        settings |= {"combine": combine, "apprentice": apprentice}
+        stated: dict[str, Any] = {"losses": losses, "rewards": rewards, "wait": wait, "default_loss": default_loss}
+        stated |= {"default_reward": default_reward, "formula": formula, "parts": parts, "hints": hints}
+        stated |= {"default_parts": default_parts}
+        stated = {each: value for each, value in stated.items() if value is not None}
+        if outcome is not None:
+            for each in stated:
+                raise ParameterError(f"outcome and {each} exclude each other: an outcome says both.", "outcome")
+            stated = {"combine": combine, **_outcome_settings(outcome)}
+        else:
+            stated["combine"] = combine
+        settings = {"name": name, "actions": _described(actions), "agent": agent, "apprentice": apprentice, **stated}
         return (yield from self._post("/v1/loops", settings, wire.Status))
 
     @call
@@ -149,14 +157,16 @@ class Calls:
         loss: float | None = None,
         *,
         reward: float | None = None,
+        parts: Mapping[str, PartValue] | None = None,
         key: str | None = None,
     ) -> Exchange[wire.Loss]:
-        """Report the `loss` of a `decision` of a `loop`, or its `reward` if the loop has rewards.
+        """Report the `loss` of a `decision` of a `loop`, its `reward` if the loop has rewards, or `parts` if it has a formula.
 
         If a loop combines losses, `key` distinguishes a repeat from another loss.
         """
         path = _path(loop, "decisions", _id_of(decision), "loss")
-        return (yield from self._post(path, {"loss": loss, "reward": reward, "key": key or _new_id()}, wire.Loss))
+        body = {"loss": loss, "reward": reward, "key": key or _new_id()}
+        return (yield from self._post(path, body | ({} if parts is None else {"parts": parts}), wire.Loss))
 
     @call
     def report_losses(
@@ -165,9 +175,12 @@ class Calls:
         losses: Sequence[tuple[DecisionOrId, float]] = (),
         *,
         rewards: Sequence[tuple[DecisionOrId, float]] = (),
+        parts: Sequence[tuple[DecisionOrId, Mapping[str, PartValue]]] = (),
     ) -> Exchange[list[wire.Loss]]:
-        """Report many `losses` or `rewards` of a `loop`, each with its decision, a thousand per request."""
-        outcomes = [("loss", *each) for each in losses] + [("reward", *each) for each in rewards]
+        """Report many `losses`, `rewards` or `parts` of a `loop`, each with its decision, a thousand per request."""
+        outcomes: list[tuple[str, DecisionOrId, Any]] = [("loss", *each) for each in losses]
+        outcomes += [("reward", *each) for each in rewards]
+        outcomes += [("parts", *each) for each in parts]
         rows = [{"id": _id_of(decision), name: value, "key": _new_id()} for name, decision, value in outcomes]
         answers: list[wire.Loss] = []
         for batch in _batches(rows):
@@ -187,15 +200,17 @@ class Calls:
         within: Narrowing | None = None,
         loss: float | None = None,
         reward: float | None = None,
+        parts: Mapping[str, PartValue] | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Exchange[wire.Observed]:
         """Report an `action` that the caller chose itself in a `context`, for the apprentice of a `loop` to learn from.
 
-        `density`, `densities` of several knobs, `floor` and `within` are those of a `Decision`, if known. The `loss` or
-        `reward` may also be reported later. An action with the same `id` counts once.
+        `density`, `densities` of several knobs, `floor` and `within` are those of a `Decision`, if known. The `loss`, the
+        `reward` or the `parts` may also be reported later. An action with the same `id` counts once.
         """
         body = {"context": to_json(context), "action": action, "density": density, "within": within}
         body |= {"loss": loss, "reward": reward}
+        body |= {} if parts is None else {"parts": parts}
         body |= {} if floor is None else {"floor": floor}
         body |= {} if densities is None else {"densities": densities}
         return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, wire.Observed))
@@ -340,6 +355,18 @@ def _described(actions: Any) -> Any:
     if isinstance(actions, Mapping):
         return {name: _described(knob) for name, knob in actions.items()}
     return actions.describe() if isinstance(actions, Knob) else actions
+
+
+def _outcome_settings(outcome: Outcome) -> dict[str, Any]:
+    """The settings of a loop with an outcome; its name is not one of them."""
+    settings: dict[str, Any] = {outcome.keywords: outcome.range}
+    if outcome.formula is not None:
+        settings |= {"formula": outcome.formula, "parts": dict(outcome.parts), "hints": dict(outcome.hints)}
+    if outcome.wait is not None:
+        default = outcome.wait.default
+        name = "default_parts" if isinstance(default, Mapping) else f"default_{outcome.keyword}"
+        settings |= {"wait": outcome.wait.seconds, "combine": outcome.wait.combine, name: default}
+    return settings
 
 
 def _id_of(decision: DecisionOrId) -> str:

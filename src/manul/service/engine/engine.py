@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from manul.errors import ManulError
+from manul.outcomes.parts import PartsReader
 from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.clock import SteadyClock
@@ -456,11 +457,21 @@ def check_settings(settings: NewLoop) -> None:
     if value is not None and not outcome.contains(value):
         rule = "finite" if outcome.range == "auto" else f"in the range of {outcome.keywords}, {outcome.rule[3:]}"
         raise Invalid(f"{default} must be {rule}, got {value:g}.", default)
-    if (settings.wait is None) != (settings.default_loss is None):
-        given, absent = ("wait", default) if settings.default_loss is None else (default, "wait")
+    if settings.default_parts is not None and settings.default_loss is not None:
+        raise Invalid(f"default_parts and {default} exclude each other. Set one of them.", "default_parts")
+    default = default if settings.default_parts is None else "default_parts"
+    has_default = settings.default_loss is not None or settings.default_parts is not None
+    if (settings.wait is None) == has_default:
+        given, absent = ("wait", default) if not has_default else (default, "wait")
         raise Invalid(f"{given} is set, but {absent} is not. Set both or neither.", absent)
     if settings.combine != "first" and settings.wait is None:
         raise Invalid(
             f"combine={settings.combine!r} needs a wait, because losses are combined when it ends.",
             "wait",
         )
+    try:
+        assert settings.outcome is not None  # its wait has the default
+        PartsReader.of(outcome, LoopSpace.of(settings))
+    except ManulError as error:
+        fields = {"outcome": "formula", "default": "default_parts"}
+        raise Invalid(str(error), fields.get(error.field or "", error.field)) from None

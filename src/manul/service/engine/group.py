@@ -17,45 +17,63 @@ from manul.service.engine.write_operations import Learn, WriteGroup
 from manul.service.store.blocks import Block
 
 log = logging.getLogger("manul.service")
-# Decisions or losses after which a group is full. A batch may exceed it, but a block has less than MAX_BLOCK decisions.
-MOST = 4096
+# Decisions or losses after which a group is full, and begins while others are written: it would gain little by more. A batch may
+# exceed it, but a block has less than MAX_BLOCK decisions.
+FULL = 512
 POLL_SECONDS = 0.01
 
 
+class Queue:
+    """The requests to a loop that wait for its next group, their size, and the number of groups that are written or will begin."""
+
+    __slots__ = ("groups", "size", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[Request] = []
+        self.size = self.groups = 0
+
+
 class Groups:
-    """Writes requests in groups, one of each loop at a time, so that groups grow with the load. Called in the event loop."""
+    """Writes requests in groups. Unless they are full, a loop has one at a time, so that they grow with the load.
+
+    Called in the event loop.
+    """
 
     def __init__(self, writer: Writer, limits: Limits, now: Callable[[], float], learn: Learn) -> None:
         self._writer, self._limits, self._now, self._learn = writer, limits, now, learn
-        # Of loops that have a group, or will have one soon: the requests that wait for the next one.
-        self._waiting: dict[Loop, list[Request]] = {}
+        self._queues: dict[Loop, Queue] = {}  # of loops that have a group
         self._reserving: set[asyncio.Task[None]] = set()
 
     def add(self, loop: Loop, request: Request) -> None:
         request.began = perf_counter()
-        waiting = self._waiting.get(loop)
-        if waiting is None:
-            self._waiting[loop] = [request]
+        queue = self._queues.get(loop)
+        if queue is None:
+            queue = self._queues[loop] = Queue()
+        queue.waiting.append(request)
+        before, queue.size = queue.size, queue.size + request.size
+        if queue.groups == 0 or queue.size // FULL > before // FULL:
+            queue.groups += 1
             asyncio.get_running_loop().call_soon(self._flush, loop)
-        else:
-            waiting.append(request)
 
     async def finish(self) -> None:
         """Wait until everything is answered."""
-        while self._waiting:
+        while self._queues:
             await asyncio.sleep(POLL_SECONDS)
 
     def _flush(self, loop: Loop) -> None:
-        """Begin with the next group of a loop, if there is one."""
-        waiting = self._waiting[loop]
-        if not waiting:
-            del self._waiting[loop]
+        """Begin with the next group of a loop, if there is one; beside another group, only with a full one."""
+        queue = self._queues[loop]
+        waiting = queue.waiting
+        if not waiting or (queue.groups > 1 and queue.size < FULL):
+            queue.groups -= 1
+            if queue.groups == 0:
+                del self._queues[loop]
             return
         size = count = 0
-        while count < len(waiting) and size < MOST:
+        while count < len(waiting) and size < FULL:
             size += waiting[count].size
             count += 1
-        self._waiting[loop] = waiting[count:]
+        queue.waiting, queue.size = waiting[count:], queue.size - size
         requests: list[Request] = []
         for each in waiting[:count]:
             try:

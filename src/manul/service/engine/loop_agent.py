@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -86,6 +87,9 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
         expected, actual = map(_range_text, values)
         if actual != expected:
             raise Invalid(f"The loop has {name} {expected}, but the model has {actual}.", "model")
+    if (agent.outcome.formula, agent.outcome.parts) != (settings.learned.formula, settings.learned.parts):
+        wanted, has = (each.formula or "none" for each in (settings.learned, agent.outcome))
+        raise Invalid(f"The loop has the formula {wanted}, but the model has {has}.", "model")
     given, own = (_limits_text(space) for space in (LoopSpace.of(settings), agent.space))
     if own != given:
         raise Invalid(f"The loop has the limits {given}, but the model has {own}.", "model")
@@ -108,6 +112,22 @@ def _range_text(span: Any) -> str:
         described = span.describe()
         return str(tuple(described) if span.is_number else dict(described))
     return span if isinstance(span, str) else str(tuple(map(float, span)))
+
+
+def matrix_of(contexts: Sequence[Any]) -> Floats | None:
+    """Contexts as a matrix; None if any is a mapping or has something else than numbers, or if their widths differ."""
+    if {*map(type, contexts)} != {list}:
+        return None
+    widths = {*map(len, contexts)}
+    if len(widths) > 1:
+        return None
+    (width,) = widths
+    try:
+        # In two thirds of the time of np.array.
+        numbers = np.fromiter(chain.from_iterable(contexts), np.float64, len(contexts) * width)
+    except (TypeError, ValueError):
+        return None
+    return numbers.reshape(len(contexts), width)
 
 
 def draw_many(

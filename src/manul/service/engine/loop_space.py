@@ -100,7 +100,8 @@ class LoopSpace(ActionSpace[Any]):
 
     def decisions(self, stored: Sequence[DecisionRow]) -> Decisions:
         """Stored decisions as columns."""
-        given, densities = [each.action for each in stored], np.array([self._density(each) for each in stored])
+        given, known = [each.action for each in stored], [each.density for each in stored]
+        densities = np.array(known if None not in known else [self._density(each) for each in stored], np.float64)
         if not self.is_number:
             return Decisions(self.unwrap(self.columns_of(given)), densities)
         actions = self.knobs[0][1].as_column(given, "action")

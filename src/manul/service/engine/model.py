@@ -20,9 +20,11 @@ from manul.contexts import dates
 from manul.errors import ManulError
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.outcomes import outcome_of
+from manul.outcomes.parts import PartsReader
 from manul.service.engine import loop_agent
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct
 from manul.service.engine.loop_space import LoopSpace
+from manul.service.engine.losses import EventParts, parts_of
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.loop_settings import NewLoop
@@ -54,6 +56,7 @@ class Model:
     def __init__(self, settings: NewLoop, *, stopped: int = 0) -> None:
         self.settings, self.space = settings, LoopSpace.of(settings)
         self.agent = loop_agent.make_agent(settings)
+        self._reader = PartsReader.of(settings.learned, self.space)
         self.history = History(self.space.titled)
         self.event = self.learned = self.refused = 0
         self.rollout: LoopRollout | None = None
@@ -239,19 +242,19 @@ class Model:
 
     def learn(self, facts: Sequence[Fact], read_model: Callable[[int], bytes]) -> None:
         """Learn the next events, in order; `read_model` reads what is stored under an import or an act of the owner."""
-        batch: list[Fact] = []
-        for fact in facts:
-            if fact[0].kind in ("import", "rollout"):
-                self._learn_batch(batch)
-                batch = []
-                apply = self._import if fact[0].kind == "import" else self._apply_act
-                with self._skip_on_error(fact[0]):
-                    apply(fact[0], read_model(fact[0].number))
-            batch.append(fact)
-            if len(batch) == LEARN_BATCH:
-                self._learn_batch(batch)
-                batch = []
-        self._learn_batch(batch)
+        start = 0
+        for place, (event, _) in enumerate(facts):
+            if event.kind in ("import", "rollout"):
+                self._learn_batches(facts[start:place])
+                apply = self._import if event.kind == "import" else self._apply_act
+                with self._skip_on_error(event):
+                    apply(event, read_model(event.number))
+                start = place
+        self._learn_batches(facts[start:])
+
+    def _learn_batches(self, facts: Sequence[Fact]) -> None:
+        for start in range(0, len(facts), LEARN_BATCH):
+            self._learn_batch(facts[start : start + LEARN_BATCH])
 
     def _import(self, event: Event, body: bytes) -> None:
         agent = loop_agent.from_bytes(body)
@@ -312,15 +315,29 @@ class Model:
                 if np.isfinite(weight):
                     self.history.judge(weight, max(min(bound, UNKNOWN_BOUND), weight), event.loss)
 
+    def value(self, decision: DecisionRow, parts: Mapping[str, float]) -> float:
+        """The value of the loop's formula for the parts of a decision; raises InputError if it has none."""
+        assert self._reader is not None
+        return self._reader.value(decision.action, decision.context, parts)
+
     def learn_many(self, facts: Sequence[Fact]) -> bool:
         """Learn outcomes in one call if their contexts are rows of one width; returns False if nothing was learned."""
-        stored = [each for _, each in facts if each is not None and isinstance(each.context, list)]
-        if len(stored) < len(facts) or len({len(each.context) for each in stored}) > 1:
+        stored = [each for _, each in facts if each is not None]
+        rows = loop_agent.matrix_of([each.context for each in stored])
+        if rows is None or len(stored) < len(facts):
             return False
-        rows = np.array([each.context for each in stored], np.float64)
         losses = np.array([event.loss for event, _ in facts])
+        parts: dict[str, Any] = {}
+        if self._reader is not None:
+            reported = [parts_of(event) for event, _ in facts]
+            names = self.settings.learned.parts
+            parts = {"parts": {name: [_part(each, name) for each in reported] for name in names}}
+            losses[[each is not None and not each.judged for each in reported]] = (
+                np.nan
+            )  # the formula computes them again
         try:
-            self.agent.learn_many(rows, self.space.decisions(stored), **outcome_of(self.agent).told_many(losses))
+            told = outcome_of(self.agent).told_many(losses)
+            self.agent.learn_many(rows, self.space.decisions(stored), **told, **parts)
         except ManulError:
             return False
         self.learned += len(facts)
@@ -329,7 +346,10 @@ class Model:
     def learn_one(self, event: Event, stored: DecisionRow | None) -> None:
         if stored is None:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
-        self.agent.learn(stored.context, self.space.decision(stored), **outcome_of(self.agent).told(event.loss))
+        reported, told = parts_of(event), dict[str, Any](outcome_of(self.agent).told(event.loss))
+        if reported is not None:
+            told = {**(told if reported.judged else {}), "parts": reported.parts}
+        self.agent.learn(stored.context, self.space.decision(stored), **told)
         self.learned += 1
 
     @contextmanager
@@ -346,6 +366,10 @@ class Model:
                 "event cannot be learned; skipping it",
                 extra={"loop": self.settings.name, "event": event.number, "decision": event.decision, "why": why},
             )
+
+
+def _part(reported: EventParts | None, name: str) -> float | None:
+    return None if reported is None else reported.parts.get(name)
 
 
 def check_dates(context: dict[str, Any]) -> None:

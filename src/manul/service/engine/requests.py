@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
-
-import numpy as np
 
 from manul.actions.decision import Decisions
 from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_agent import split
-from manul.service.engine.losses import ReportedLoss, stated_loss
+from manul.service.engine.loop_agent import matrix_of, split
+from manul.service.engine.losses import ReportedLoss, stated
 from manul.service.engine.model import refusal
 from manul.service.errors import Conflict, Invalid
-from manul.service.store.blocks import Block, DecisionRow, pack_columns
-from manul.utils.validation import Floats
+from manul.service.store.blocks import Block, DecisionRow, decision_rows, pack_columns
 
 
 class Request:
@@ -54,9 +52,14 @@ class Decide(Request):
                 "loop",
             )
         self.contexts = contexts = [loop.model.context(each.context) for each in self.asked]
-        widths = {len(each) for each in contexts if isinstance(each, list)}
-        plain = loop.model.has_shape and all(isinstance(each, list) for each in contexts)
-        if not plain or max(widths) > limits.features:
+        are_rows = True
+        widths: set[int] = set()
+        for each in contexts:
+            if isinstance(each, list):
+                widths.add(len(each))
+            else:
+                are_rows = False
+        if not (are_rows and loop.model.has_shape) or max(widths) > limits.features:
             for place, context in enumerate(contexts):
                 check_context(loop, context, limits, "context" if self.alone else f"decisions[{place}].context")
         if len(widths) > 1:
@@ -72,10 +75,10 @@ class Report(Request):
 
     def check(self, loop: Loop, limits: Limits) -> None:  # noqa: ARG002
         outcome = loop.settings.outcome
-        self.losses = [
-            ReportedLoss(each.id, stated_loss(outcome, each, "" if self.alone else f"losses[{place}]."), each.key)
-            for place, each in enumerate(self._reported)
-        ]
+        self.losses = []
+        for place, each in enumerate(self._reported):
+            loss, parts = stated(outcome, each, "" if self.alone else f"losses[{place}].")
+            self.losses.append(ReportedLoss(each.id, loss, each.key, parts))
 
 
 class Observe(Request):
@@ -90,9 +93,9 @@ class Observe(Request):
         given = self._observation
         context = loop.model.context(given.context)
         check_context(loop, context, limits)
-        self._loss = None
-        if given.loss is not None or given.reward is not None:
-            self._loss = stated_loss(loop.settings.outcome, given)
+        self._stated = None
+        if given.loss is not None or given.reward is not None or given.parts is not None:
+            self._stated = stated(loop.settings.outcome, given)
         within = loop.space.check_within(given.within)
         loop.model.check(context, within)
         try:
@@ -110,8 +113,9 @@ class Observe(Request):
     def make(self, loop: Loop, number: int, time: float) -> None:
         given, row = self._observation, self._row._replace(number=number, time=time, model=loop.model.event)
         self.rows = [row]
-        if self._loss is not None:
-            self.losses = [ReportedLoss(row.public_id, self._loss, given.id)]
+        if self._stated is not None:
+            loss, parts = self._stated
+            self.losses = [ReportedLoss(row.public_id, loss, given.id, parts)]
 
 
 def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Block | None:
@@ -127,19 +131,18 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
         [each.id for each in asked],
         [each.action for each in asked],
     )
-    named = any(each is not None for each in ids)
+    named = ids.count(None) < len(ids)
     keys: Sequence[int] = numbers
     if named:
         keys = [number if id_ is None else seed_of(loop.name, id_) for number, id_ in zip(numbers, ids, strict=True)]
     matrix, epoch = matrix_of(contexts), loop.epoch
     decisions, model, tickets = loop.model.draw(numbers, keys, contexts, withins, actions, matrix)
-    drawn = zip(numbers, ids, contexts, withins, *split(decisions), tickets, strict=True)
-    rows = [
-        DecisionRow(number, id_, context, within, action, density, time, model, False, floor, by_knob, ticket, epoch)
-        for number, id_, context, within, action, density, floor, by_knob, ticket in drawn
-    ]
+    chosen, densities, floors, by_knob = split(decisions)
+    kept: Iterable[Any] = repeat(None)
     if named and tickets[0] is not None:
-        rows = [each if each.id is None else each._replace(asked=own) for each, own in zip(rows, actions, strict=True)]
+        kept = [None if id_ is None else action for id_, action in zip(ids, actions, strict=True)]
+    first_half = (numbers, ids, contexts, withins, chosen, densities, repeat(time), repeat(model), repeat(False))
+    rows = decision_rows(zip(*first_half, floors, by_knob, tickets, repeat(epoch), kept, strict=False))
     place = 0
     for request in requests:
         request.rows = rows[place : place + request.count]
@@ -154,16 +157,6 @@ def seed_of(loop: str, given: str) -> int:
     """The number that seeds the draw of a caller's id; numbers below 2^63 are those of the service itself."""
     digest = hashlib.blake2b(f"{loop}\0{given}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") | 1 << 63
-
-
-def matrix_of(contexts: Sequence[Any]) -> Floats | None:
-    """Contexts as a matrix; None if any is a mapping, or their widths differ."""
-    if not all(isinstance(context, list) for context in contexts):
-        return None
-    try:
-        return np.array(contexts, np.float64)
-    except ValueError:
-        return None
 
 
 def check_context(loop: Loop, context: Any, limits: Limits, field: str = "context") -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
+from manul.errors import InputError
 from manul.service import wire
 from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Loop
-from manul.service.engine.requests import Request
-from manul.service.errors import Conflict, Problem, Unknown
+from manul.service.engine.requests import Observe, Request
+from manul.service.errors import Conflict, Invalid, Problem, Unknown
 from manul.service.store import OUTCOMES, Collision, Event, Fact, Kind, Lookup, Transaction
 from manul.service.store.blocks import OWN, Block, DecisionRow, pack
 
@@ -73,8 +75,8 @@ class WriteGroup(WriteEvents):
     def begin(self) -> Lookup | None:
         if not self._reported:
             return None
-        made = {row.number for row in self._rows}
-        numbers = [each for each in self._reported.values() if each is not None and each not in made]
+        observed = {row.number for each in self._requests if each.losses for row in each.rows}
+        numbers = [each for each in self._reported.values() if each is not None and each not in observed]
         return Lookup(self._loop.number, [each for each in self._reported if not each.startswith(OWN)], numbers)
 
     def apply(self, transaction: Transaction) -> None:
@@ -130,8 +132,10 @@ class WriteGroup(WriteEvents):
         reporting = [each for each in self._requests if each.losses and not isinstance(each.answer, Problem)]
         if not reporting:
             return []
-        made = [row for each in self._requests if not isinstance(each.answer, Problem) for row in each.answer]
-        decisions, new = {row.public_id: row for row in made}, {row.number for row in fresh}
+        # Nobody knows the id of a decision yet that is in the block of this group.
+        made = self._requests if self._block is None else [each for each in self._requests if isinstance(each, Observe)]
+        rows = [row for each in made if not isinstance(each.answer, Problem) for row in each.answer]
+        decisions, new = {row.public_id: row for row in rows}, {row.number for row in fresh} if rows else ()
         self._read_decisions(transaction, decisions)
         numbers = [row.number for row in decisions.values() if row.number not in new]
         before = transaction.events_of(self._loop.number, numbers)
@@ -143,10 +147,10 @@ class WriteGroup(WriteEvents):
                     decision, where = decisions.get(loss.id), "" if each.alone else f"losses[{place}]."
                     if decision is None:
                         raise self._unknown(loss.id, f"{where}id")
-                    known = before.setdefault(decision.number, [])
+                    known = before.get(decision.number, ())
                     status, event = self._outcome(loss, decision, known, where)
                     if event is not None:
-                        known.append(event)
+                        before[decision.number] = [*known, event]
                         facts.append((event, decision))
                     said.append(wire.Loss(id=loss.id, status=status))
                 each.answer = each.answer or said
@@ -161,12 +165,43 @@ class WriteGroup(WriteEvents):
         self, loss: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
     ) -> tuple[loss_events.LossStatus, Event | None]:
         outcome, time = self._loop.settings.outcome, self._time
+        if outcome.formula is not None:
+            return self._parts_outcome(loss, decision, known, where)
+        assert loss.loss is not None
         if outcome.wait is None and not known:
             return "recorded", Event(0, decision.number, "loss", loss.loss, time, loss.key)
         matured = outcome.wait is not None and outcome.wait.is_over(decision.time, time)
         told = (known, loss.loss, loss.key, outcome)
         status, kind = loss_events.classify(*told, matured=matured, field=where + outcome.keyword)
         return status, None if kind is None else Event(0, decision.number, kind, loss.loss, time, loss.key)
+
+    def _parts_outcome(
+        self, report: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
+    ) -> tuple[loss_events.LossStatus, Event | None]:
+        """The same for a loop with a formula: the loss of the event is its value unless it was reported, 0 if parts are missing."""
+        outcome, field = self._loop.settings.outcome, where + "parts"
+        matured = outcome.wait is not None and outcome.wait.is_over(decision.time, self._time)
+        status, kind = loss_events.classify_parts(known, report, outcome, matured=matured, field=field)
+        if kind is None:
+            return status, None
+        loss, parts = report.loss, report.parts
+        if loss is None and (outcome.wait is None or outcome.has_needed(parts or {})):
+            loss = self._value(decision, parts or {}, field, strict=outcome.wait is None)
+        text = loss_events.parts_text(parts, judged=report.loss is not None)
+        return status, Event(0, decision.number, kind, loss or 0.0, self._time, report.key, text)
+
+    def _value(self, decision: DecisionRow, parts: Mapping[str, float], field: str, *, strict: bool) -> float:
+        """The loss that the formula gives; without `strict`, an amount may come later."""
+        outcome = self._loop.settings.outcome
+        try:
+            value = self._loop.model.value(decision, parts)
+        except InputError as error:
+            if error.field == "parts" and not strict:
+                return 0.0
+            raise Invalid(str(error), field) from None
+        if not outcome.contains(value):
+            raise Invalid(f"{outcome.keyword} must be {outcome.rule}, but the formula gives {value:g}.", field)
+        return outcome.to_loss(value)
 
     def _read_decisions(self, transaction: Transaction, decisions: dict[str, DecisionRow]) -> None:
         """Read the decisions of the losses that are not among those of this group."""
@@ -288,9 +323,11 @@ class EndWaits(WriteEvents):
         before = transaction.events_of(self._loop.number, [each.number for each in decisions])
         facts: list[Fact] = []
         for each in decisions:
-            settled = loss_events.settle(before.get(each.number, []), outcome, each.time, self._time)
+            value = partial(self._loop.model.value, each)
+            settled = loss_events.settle(before.get(each.number, []), outcome, each.time, self._time, value)
             if settled is not None:
-                facts.append((Event(0, each.number, *settled, self._time), each))
+                kind, loss, parts = settled
+                facts.append((Event(0, each.number, kind, loss, self._time, None, parts), each))
         self._add(transaction, facts)
 
     def answer(self, error: Exception | None) -> None:

@@ -28,7 +28,7 @@ LINE = re.compile(rb"POST (/v1/loops/([\w.-]+)/decisions(?:/([\w.~-]+)/loss)?) H
 END = b"\r\n\r\n"
 # Headers that change how the request is parsed or the connection is used.
 UNUSUAL = frozenset({b"transfer-encoding", b"connection", b"upgrade", b"expect"})
-# Heads to remember, and the most bytes of their header lines.
+# Heads to remember, and the most bytes of one.
 REMEMBERED, LONGEST = 1024, 1024
 
 
@@ -42,24 +42,33 @@ class Head(NamedTuple):
 
 
 class Heads:
-    """Remembers heads, until the tokens change; None stands for one that needs the router."""
+    """Remembers heads, until the tokens change; None stands for one that needs the router.
+
+    The keys are whole heads or, of reports, what is left without the id of the decision.
+    """
 
     def __init__(self, application: Application) -> None:
         self._application, self._changes, self.loops = application, 0, application.engine.loops
-        self._known: dict[tuple[bytes, bool, bytes], Head | None] = {}
+        self._known: dict[bytes, Head | None] = {}
 
-    def find(self, line: re.Match[bytes], lines: bytes) -> Head | None:
-        key = (line[2], line[3] is None, lines)
-        try:
-            if self._changes == self._application.tokens.changes:
-                return self._known[key]
-        except KeyError:
-            pass
-        if len(self._known) >= REMEMBERED or self._changes != self._application.tokens.changes:
+    def find(self, text: bytes) -> tuple[Head | None, str | None]:
+        """The head, and the id of the decision whose loss is reported."""
+        changes = self._application.tokens.changes
+        if changes != self._changes:
             self._known.clear()
-            self._changes = self._application.tokens.changes
-        head = self._known[key] = self._parse(line, lines)
-        return head
+            self._changes = changes
+        head = self._known.get(text)
+        if head is not None:
+            return head, None
+        line = LINE.match(text)
+        if line is None:
+            return None, None
+        key = text if line[3] is None else b"%b %b" % (line[2], text[line.end() :])
+        if key not in self._known:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[key] = self._parse(line, text[line.end() :])
+        return self._known[key], None if line[3] is None else line[3].decode()
 
     def _parse(self, line: re.Match[bytes], lines: bytes) -> Head | None:
         collected: list[tuple[bytes, bytes]] = []
@@ -83,15 +92,13 @@ class Heads:
 
 def read(heads: Heads, data: bytes) -> tuple[Head, str | None, bytes] | None:
     """The head, the id of the decision whose loss is reported, and the body of a request; None if it needs the router."""
-    line = LINE.match(data)
-    if line is None:
+    end = data.find(END, 0, LONGEST) + len(END)
+    if end < len(END):
         return None
-    start = line.end()
-    end = data.find(END, start, start + LONGEST) + len(END)
-    head = heads.find(line, data[start:end]) if end > start else None
+    head, id_ = heads.find(data[:end])
     if head is None or end + head.length != len(data) or head.loop not in heads.loops:
         return None
-    return head, line[3].decode() if line[3] else None, data[end:]
+    return head, id_, data[end:]
 
 
 class FastExchange:

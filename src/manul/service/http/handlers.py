@@ -75,7 +75,9 @@ def parse_decision(body: bytes) -> Decide:
 
 def parse_loss(decision: str, body: bytes) -> Report:
     new = bodies.decode(body, _loss)
-    return Report([wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key)], alone=True)
+    return Report(
+        [wire.LossOf(id=decision, loss=new.loss, reward=new.reward, key=new.key, parts=new.parts)], alone=True
+    )
 
 
 def encode_answer(answers: Sequence[DecisionRow | wire.Loss]) -> bytes:
@@ -215,6 +217,9 @@ class Routes:
     async def log(self, request: Request) -> Response:
         """The log as Parquet, sent from a temporary file."""
         loop = await self._loop(request)
+        for name in request.query_params:
+            rule = "the log is a Parquet file and has no parameters"
+            raise Invalid(f"{rule}, got {name!r}. `manul convert log.parquet log.csv` converts it.", name)
         folder = tempfile.TemporaryDirectory()
         path = Path(folder.name, f"{loop.name}.parquet")
         try:

@@ -25,7 +25,7 @@ def document(*, tokens: bool = True) -> dict[str, Any]:
     for each in OPERATIONS:
         paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, tokens=tokens)
     for kind in (wire.NewLoss, wire.LossOf):
-        components[kind.__name__]["oneOf"] = [{"required": ["loss"]}, {"required": ["reward"]}]
+        components[kind.__name__]["anyOf"] = [{"required": [name]} for name in ("loss", "reward", "parts")]
     return {
         "openapi": "3.1.0",
         "info": {

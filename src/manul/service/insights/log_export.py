@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from manul.errors import ManulError
 from manul.logs.formats.log_schema import (
     ARM,
     FLOOR,
+    PART,
     PREFIX,
     Metadata,
     dense_column,
@@ -31,13 +32,14 @@ from manul.logs.formats.log_schema import (
 )
 from manul.logs.log import Log, LogWriter
 from manul.service.engine.loop import Loop
+from manul.service.engine.losses import parts_of
 from manul.service.errors import Conflict
 from manul.service.store import OUTCOMES, Event, Store
 from manul.service.store.blocks import DecisionRow
 
 # Blocks that are read at a time.
 BLOCKS = 64
-Row = tuple[DecisionRow, float]
+Row = tuple[DecisionRow, float, Mapping[str, float] | None]
 VIEWS = {"action": "actions", "density": "densities", "loss": "losses", "low": "lows", "high": "highs", FLOOR: "floors"}
 VIEWS |= {"time": "times", "id": "ids", ARM: "arms"}
 
@@ -59,8 +61,8 @@ def write(
     with tempfile.TemporaryFile() as spool:  # the columns are known only after the last row, but the store is read once
         for rows in pages(store, loop.number, after, through, only):
             schema = schema.merge(_schema(_contexts(rows)), strict=False)
-            by_knob &= all(decision.densities is not None for decision, _ in rows)
-            arms |= any(decision.ticket is not None for decision, _ in rows)
+            by_knob &= all(decision.densities is not None for decision, *_ in rows)
+            arms |= any(decision.ticket is not None for decision, *_ in rows)
             if rows:
                 sizes.append(len(rows))
                 pickle.dump(rows, spool)
@@ -83,24 +85,29 @@ def pages(
         decisions = [each for each in decisions if through is None or each.number <= through]
         events = store.events_of(loop, [each.number for each in decisions])
         rows = ((each, outcome(events.get(each.number, []))) for each in decisions if each.density is not None)
-        yield [(each, loss) for each, loss in rows if loss is not None]
+        yield [(each, event.loss, _parts(event)) for each, event in rows if event is not None]
         after = blocks[-1].last
         if through is not None and after >= through:
             return
 
 
-def outcome(events: Sequence[Event]) -> float | None:
-    """The loss of a decision, if it has an outcome.
+def outcome(events: Sequence[Event]) -> Event | None:
+    """The outcome of a decision, if it has one.
 
-    >>> outcome([Event(1, 7, "default", 1.0, 0.0), Event(2, 7, "late", 0.25, 0.0)])
+    >>> outcome([Event(1, 7, "default", 1.0, 0.0), Event(2, 7, "late", 0.25, 0.0)]).loss
     1.0
     """
-    return next((event.loss for event in events if event.kind in OUTCOMES), None)
+    return next((event for event in events if event.kind in OUTCOMES), None)
+
+
+def _parts(event: Event) -> Mapping[str, float] | None:
+    reported = parts_of(event)
+    return None if reported is None else reported.parts
 
 
 def _contexts(rows: Sequence[Row]) -> list[Any]:
     """The contexts of rows, with the dates and times of JSON as values of Python."""
-    return [from_json(decision.context) for decision, _ in rows]
+    return [from_json(decision.context) for decision, *_ in rows]
 
 
 def _schema(contexts: Sequence[Any]) -> ContextSchema:
@@ -123,7 +130,7 @@ def log_of(
     default, if all rows have them. `arms` says whether it has the arms of a rollout."""
     import pyarrow as pa
 
-    decisions = [each for each, _ in rows]
+    decisions = [each for each, *_ in rows]
     columns = _columns(loop, rows, by_knob=by_knob, arms=arms)
     schema = (_schema(_contexts(rows)) if contexts is None else ContextSchema()) if schema is None else schema
     named = bool(schema.fields) or any(isinstance(each.context, dict) for each in decisions)
@@ -134,8 +141,9 @@ def log_of(
     if contexts is not None or not named:
         matrix = np.array([each.context for each in decisions] if contexts is None else contexts, np.float32)
         if knobs is None:
-            views: Any = {VIEWS[name]: column for name, column in columns.items()}
-            return Log(matrix, **views, **ranges, outcome=outcome)
+            views: Any = {VIEWS[name]: column for name, column in columns.items() if name in VIEWS}
+            parts = {name: columns[PART + name] for name in outcome.parts} or None
+            return Log(matrix, **views, **ranges, outcome=outcome, parts=parts)
         columns["context"] = dense_column(matrix)
     else:
         reserved = reserved_names(several=knobs is not None)
@@ -143,7 +151,8 @@ def log_of(
         for name, field in schema.fields.items():
             column = PREFIX + name if name in reserved else name
             columns[column] = field.to_arrow([context.get(name) for context in mappings], name)
-    table = pa.table(columns).replace_schema_metadata(Metadata().with_outcome(outcome).to_arrow())
+    metadata = Metadata(parts=outcome.formula is not None).with_outcome(outcome)
+    table = pa.table(columns).replace_schema_metadata(metadata.to_arrow())
     try:
         return Log.from_table(table, **ranges)
     except ManulError as error:
@@ -151,21 +160,23 @@ def log_of(
 
 
 def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: bool) -> dict[str, Any]:
-    decisions = [each for each, _ in rows]
+    decisions = [each for each, *_ in rows]
     columns = {
         "density": np.array([each.density for each in decisions], np.float64),
-        "loss": np.array([loss for _, loss in rows]),
+        "loss": np.array([loss for _, loss, _ in rows]),
         FLOOR: np.array([_floor(each) for each in decisions]),
         "time": np.array([each.time for each in decisions]),
         "id": [each.public_id for each in decisions],
     }
+    for name in loop.settings.outcome.parts:
+        columns[PART + name] = np.array([(parts or {}).get(name, np.nan) for *_, parts in rows])
     if arms:
-        columns[ARM] = [each.arm for each in decisions]
+        columns[ARM] = [None if each.ticket is None else each.ticket.arm for each in decisions]
     if not loop.space.is_number:
         return columns | _knob_columns(loop.space, decisions, by_knob=by_knob)
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
     columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
-    return {name: columns[name] for name in VIEWS if name in columns}
+    return {name: columns[name] for name in (*VIEWS, *columns) if name in columns}
 
 
 def _floor(decision: DecisionRow) -> float:

@@ -108,7 +108,7 @@ def _latest(store: Store, loop: Loop) -> list[log_export.Row]:
     """The latest rows whose contexts have the same shape as the last one."""
     first = max(0, store.counts(loop.number).numbers - 2 * LATEST)
     rows = deque((row for page in log_export.pages(store, loop.number, first) for row in page), LATEST)
-    filled = [(decision._replace(context=loop.model.context(decision.context)), loss) for decision, loss in rows]
+    filled = [(row[0]._replace(context=loop.model.context(row[0].context)), *row[1:]) for row in rows]
     return [row for row in filled if _shape(row) == _shape(filled[-1])]
 
 
@@ -126,7 +126,7 @@ def _numeric(loop: Loop, rows: Sequence[log_export.Row]) -> Log:
     """A log whose contexts are numbers; texts are one-hot encoded."""
     if not _named(rows):
         return log_export.log_of(loop, rows)
-    contexts: list[Any] = [decision.context for decision, _ in rows]
+    contexts: list[Any] = [decision.context for decision, *_ in rows]
     flat = [dict(map(_column, flatten_fields(context).items())) for context in contexts]
     names = list(dict.fromkeys(name for row in flat for name in row))[:MAX_COLUMNS]
     return log_export.log_of(loop, rows, contexts=np.array([[row.get(name, 0.0) for name in names] for row in flat]))
@@ -146,7 +146,7 @@ def _column(pair: tuple[str, Any]) -> tuple[str, float]:
 def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[wire.Candidate]:
     log = log_export.log_of(loop, rows, contexts=np.empty((len(rows), 0)))
     span = log.loss_range or observed_range(log)
-    greedy = greedy_rows(log) & ~np.array([decision.observed for decision, _ in rows])
+    greedy = greedy_rows(log) & ~np.array([decision.observed for decision, *_ in rows])
     candidates = [_candidate("played", mean_estimate(log.losses, span))]
     if greedy.any() and not greedy.all():
         candidates.append(_candidate("greedy", mean_estimate(log.losses[greedy], span)))
@@ -166,7 +166,7 @@ def _candidates(rows: Sequence[log_export.Row], loop: Loop) -> list[wire.Candida
 def _best_value(name: str, knob: Knob, rows: Sequence[log_export.Row], span: Within) -> wire.Candidate:
     """The value of one knob that is best on every other row, the other knobs as they were set, judged on the remaining
     rows by the densities of this knob alone."""
-    losses, decisions = np.array([loss for _, loss in rows]), [decision for decision, _ in rows]
+    losses, decisions = np.array([row[1] for row in rows]), [row[0] for row in rows]
     densities = np.array(
         [(each.densities or {}).get(name, math.inf) if name else each.density for each in decisions], np.float64
     )

@@ -23,7 +23,8 @@ class Event(NamedTuple):
     `loss` is the outcome, `part` one of several losses that will be combined, `default` and `combined` the outcome at the
     end of the wait, `late` a loss reported after it, and `import` a model that replaces the previous one. `rollout` is what
     the owner does to a rollout, `void` a number that no decision has, so that no rollout waits for its loss, and `overdue` a
-    decision that a rollout does not wait for any more. `damaged` is a row that cannot be read.
+    decision that a rollout does not wait for any more. `damaged` is a row that cannot be read. `parts` are those of the outcome
+    as JSON, if some were reported (`engine.losses`).
     """
 
     number: int
@@ -32,6 +33,13 @@ class Event(NamedTuple):
     loss: float
     time: float
     key: str | None = None
+    parts: str | None = None
+
+
+def numbered(events: Iterable[Event], first: int) -> list[Event]:
+    """Events with consecutive numbers, in less than half the time of the constructor."""
+    new = tuple.__new__
+    return [new(Event, (number, *event[1:])) for number, event in enumerate(events, first)]
 
 
 # An event with its decision, if it has one that can be read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from base64 import b32encode
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -36,6 +37,11 @@ class RolloutTicket(NamedTuple):
     share: float
     level: int
     period: int
+
+    @property
+    def arm(self) -> Literal["learner", "baseline"]:
+        """Who made the decision."""
+        return "learner" if self.learner else "baseline"
 
 
 class DecisionRow(NamedTuple):
@@ -69,10 +75,11 @@ class DecisionRow(NamedTuple):
             return self.id
         return f"{OWN}{self.number}" if self.epoch is None else f"{OWN}{self.number}.{self.epoch}"
 
-    @property
-    def arm(self) -> Literal["learner", "baseline"] | None:
-        """Who made the decision, if a rollout was running."""
-        return None if self.ticket is None else "learner" if self.ticket.learner else "baseline"
+
+def decision_rows(rows: Iterable[tuple[Any, ...]]) -> list[DecisionRow]:
+    """Decisions of tuples of all their fields, in less than half the time of the constructor."""
+    new = tuple.__new__
+    return [new(DecisionRow, each) for each in rows]
 
 
 class DamagedBlock(Exception):  # noqa: N818 - the state of a row
@@ -147,26 +154,22 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         densities, floors = (_known(column, places, nothing) for column in (self.densities, self.floors))
         lists = (self.ids, self.tickets, self.asked)
         ids, tickets, asked = (nothing if each is None else [each[place] for place in at] for each in lists)
-        contexts, knobs = self._contexts(places, at), self._knobs(places, at)
-        time, model, observed, epoch = self.time, self.model, self.observed, self.epoch
-        columns = zip(numbers, ids, contexts, knobs, densities, floors, tickets, asked, strict=True)
-        return [
-            DecisionRow(
-                number, id_, context, within, action, density, time, model, observed, floor, by_knob, ticket, epoch, own
-            )
-            for number, id_, context, (action, within, by_knob), density, floor, ticket, own in columns
-        ]
+        contexts = self._contexts(places, at)
+        shared = (repeat(self.time), repeat(self.model), repeat(self.observed))
+        actions, withins, by_knob = self._knobs(places, at)
+        first = (numbers, ids, contexts, withins, actions, densities)
+        return decision_rows(zip(*first, *shared, floors, by_knob, tickets, repeat(self.epoch), asked, strict=False))
 
-    def _knobs(self, places: Any, at: Sequence[int]) -> Iterable[tuple[Action, Within | None, dict[str, float] | None]]:
-        """The action, the narrower range and the densities of each decision."""
+    def _knobs(self, places: Any, at: Sequence[int]) -> Iterable[Sequence[Any]]:
+        """The actions, the narrower ranges and the densities by knob."""
         if isinstance(self.actions, list):
-            return [_split(_knobs_decoder.decode(self.actions[place])) for place in at]
+            return zip(*[_split(_knobs_decoder.decode(self.actions[place])) for place in at], strict=True)
         withins: list[Within | None] = [None] * len(at)
         if self.ends is not None:
             ends = np.frombuffer(self.ends, "<f8").reshape(-1, 2)[places].tolist()
             withins = [None if low != low else (low, high) for low, high in ends]
         actions = np.frombuffer(self.actions, "<f8")[places].tolist()
-        return [(action, within, None) for action, within in zip(actions, withins, strict=True)]
+        return actions, withins, [None] * len(at)
 
     def _contexts(self, places: Any, at: Sequence[int]) -> list[Context]:
         if isinstance(self.contexts, bytes):

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from manul.service.store import Event, Lookup, LoopGone, Snapshot
+from manul.service.store import Event, Lookup, LoopGone, Snapshot, numbered
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
 from manul.service.store.reading import (
     EVENT,
@@ -45,7 +45,7 @@ SELECT DISTINCT ON (b.first) b.first, b.body FROM unnest(%s::bigint[]) AS wanted
 Result = psycopg.Cursor[Any]
 EVENTS = """
 INSERT INTO events SELECT %s, * FROM
-  unnest(%s::bigint[], %s::bigint[], %s::text[], %s::double precision[], %s::double precision[], %s::bytea[])
+  unnest(%s::bigint[], %s::bigint[], %s::text[], %s::double precision[], %s::double precision[], %s::bytea[], %s::bytea[])
 """
 # The number of a loop, NULL if it was deleted, which tables refuse; it cannot be deleted until the transaction ends.
 PRESENT = "(SELECT number FROM loops WHERE number = %s FOR KEY SHARE)"
@@ -190,21 +190,22 @@ class PostgresTransaction:
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         first = self._lock(loop) + 1
-        numbered = [Event(first + place, *event[1:]) for place, event in enumerate(events)]
-        self._heads[loop] += len(numbered)
-        self._added.setdefault(loop, []).extend(numbered)
+        stored = numbered(events, first)
+        self._heads[loop] += len(stored)
+        self._added.setdefault(loop, []).extend(stored)
         known = self._known_events.get(loop, {})
-        for event in numbered:
+        for event in stored:
             if event.decision in known:
                 known[event.decision].append(event)
-        return numbered
+        return stored
 
     def _write_events(self) -> None:
         written, self._added = self._added, {}
         for loop, events in sorted(written.items()):
-            keys = [None if event.key is None else event.key.encode() for event in events]
-            columns = [array(event[place] for event in events) for place in range(5)]
-            self._execute(EVENTS, loop, *columns, keys if any(key is not None for key in keys) else None)
+            columns: list[Any] = [array(event[place] for event in events) for place in range(5)]
+            texts = [[event.key for event in events], [event.parts for event in events]]
+            columns += [_encoded(each) if any(text is not None for text in each) else None for each in texts]
+            self._execute(EVENTS, loop, *columns)
             added = tally(events)
             totals = (added.outcomes, added.loss_sum, added.late, added.defaulted)
             self._execute(HEAD, added.events, *totals, loop)
@@ -308,6 +309,10 @@ class PostgresTransaction:
 def array(values: Iterable[int | float | str | None]) -> str:
     """An array as a literal, which is encoded faster than a list; words must need no quotes."""
     return f"{{{','.join(map(str, values))}}}"
+
+
+def _encoded(texts: Sequence[str | None]) -> list[bytes | None]:
+    return [None if text is None else text.encode() for text in texts]
 
 
 def events_of(read: Callable[..., list[Any]], loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:

@@ -17,7 +17,7 @@ log = logging.getLogger("manul.service")
 CACHE_BYTES = 8 * 2**20
 EVENT_BYTES = 300  # of a decision's event in memory
 Find = Callable[[int], Block | None]
-EVENT = "number, decision, kind, loss, time, key"
+EVENT = "number, decision, kind, loss, time, key, parts"
 # The tables with the data of loops, and the columns that order the rows of one loop.
 HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"} | {
     "pieces": "event, place"
@@ -92,9 +92,11 @@ class Recent:
         with self._lock:
             cached = None
             for event in events:
-                cached = self._find(loop, event.decision, cached)
+                number = event.decision
+                if cached is None or not cached.first <= number <= cached.last:
+                    cached = self._find(loop, number)
                 if cached is not None and cached.events is not None:
-                    cached.events.setdefault(event.decision, []).append(event)
+                    cached.events.setdefault(number, []).append(event)
 
     def events_of(self, loop: int, numbers: Iterable[int]) -> tuple[dict[int, list[Event]], list[int]]:
         """The events of decisions, and the numbers of those whose events are not known here."""
@@ -102,17 +104,16 @@ class Recent:
         with self._lock:
             cached = None
             for number in numbers:
-                cached = self._find(loop, number, cached)
+                if cached is None or not cached.first <= number <= cached.last:
+                    cached = self._find(loop, number)
                 if cached is None or cached.events is None:
                     unknown.append(number)
                 elif number in cached.events:
                     events[number] = list(cached.events[number])
         return events, unknown
 
-    def _find(self, loop: int, number: int, near: _Cached | None = None) -> _Cached | None:
-        """The block with a number; mostly it is the one that was found before."""
-        if near is not None and near.first <= number <= near.last:
-            return near
+    def _find(self, loop: int, number: int) -> _Cached | None:
+        """The block with a number."""
         firsts = self._firsts.get(loop, [])
         place = bisect_right(firsts, number) - 1
         cached = self._blocks[loop, firsts[place]] if place >= 0 else None
@@ -241,9 +242,9 @@ def block_of(loop: int, first: int, body: bytes) -> Block | None:
 
 def event_of(loop: int, row: tuple[Any, ...]) -> Event:
     """The event of a row; a damaged one keeps only its number."""
-    number, decision, kind, loss, time, key = row
-    key = key.decode(errors="replace") if isinstance(key, bytes) else key
-    event = Event(number, decision, kind, loss, time, key)
+    number, decision, kind, loss, time, *texts = row
+    key, parts = (text.decode(errors="replace") if isinstance(text, bytes) else text for text in texts)
+    event = Event(number, decision, kind, loss, time, key, parts)
     if _is_event(event):
         return event
     log.warning("event %s of loop %d is damaged and will not be learned", number, loop)
@@ -257,7 +258,8 @@ def _is_event(event: Event) -> bool:
         and isinstance(event.loss, float)
         and math.isfinite(event.loss)
         and isinstance(event.time, float)
-        and (event.key is None or isinstance(event.key, str))
+        and isinstance(event.key, str | None)
+        and isinstance(event.parts, str | None)
     )
 
 

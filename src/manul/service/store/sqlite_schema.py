@@ -76,7 +76,11 @@ CREATE TABLE pieces (
   PRIMARY KEY (loop, event, place));
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5)
+VERSION_6 = """
+ALTER TABLE events ADD COLUMN parts TEXT
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6)
 VERSION = len(MIGRATIONS)
 TABLES_1 = frozenset({"loops", "blocks", "ids", "events", "models", "snapshots"})
 LOOPS_1 = ["number", "name", "settings", "created", "paused", "apprentice", "ended", "archived"]

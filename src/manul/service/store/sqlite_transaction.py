@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import astuple
 
-from manul.service.store import Counts, Event, Lookup, LoopGone, Snapshot
+from manul.service.store import Counts, Event, Lookup, LoopGone, Snapshot, numbered
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
 from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of, rows_to_purge, tally
 
@@ -25,6 +25,10 @@ COUNT = """
 UPDATE counts SET decisions = decisions + ?, outcomes = outcomes + ?, loss_sum = loss_sum + ?, late = late + ?,
   defaulted = defaulted + ?, events = events + ?, numbers = max(numbers, ?), latest = max(latest, ?) WHERE loop = ?
 """
+# Events of one statement, which takes half the time of one each; more sizes would be more statements to prepare.
+EVENTS_PER_STATEMENT = (64, 16, 4, 1)
+_EVENT = f"({', '.join('?' * (1 + len(Event._fields)))})"
+INSERT_EVENTS = {size: f"INSERT INTO events VALUES {', '.join([_EVENT] * size)}" for size in EVENTS_PER_STATEMENT}
 # Pieces of a loop that belong to no snapshot, except those of the one that is being added.
 REMOVAL = """
 DELETE FROM pieces WHERE rowid IN (SELECT rowid FROM pieces
@@ -137,13 +141,16 @@ class SqliteTransaction:
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         added = self._adding(loop)
         first = added.events + 1 + (self._counts[loop].events if loop in self._counts else 0)
-        numbered = [Event(first + place, *event[1:]) for place, event in enumerate(events)]
-        self._connection.executemany(
-            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", [(loop, *event) for event in numbered]
-        )
-        _add(added, tally(numbered))
-        self._events.setdefault(loop, []).extend(numbered)
-        return numbered
+        stored = numbered(events, first)
+        left = list(stored)
+        for size in EVENTS_PER_STATEMENT:
+            while len(left) >= size:
+                row = [value for event in left[:size] for value in (loop, *event)]
+                self._connection.execute(INSERT_EVENTS[size], row)
+                del left[:size]
+        _add(added, tally(stored))
+        self._events.setdefault(loop, []).extend(stored)
+        return stored
 
     def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
         self._check(loop)

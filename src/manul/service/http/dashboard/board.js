@@ -3,7 +3,7 @@ import { ask, at } from "./api.js"
 import { Heat, Lines } from "./charts.js"
 import { clock, count, key, make, milliseconds, number, seconds, text as shown } from "./format.js"
 import { describe, fill, KnobCharts, knobsOf, middleAction, Pair } from "./knobs.js"
-import { inOwnUnits, words } from "./outcomes.js"
+import { contextOf, defaultOf, formulaOf, inOwnUnits, reportOf, words } from "./outcomes.js"
 import { beliefs, candidates, findings } from "./report.js"
 import { RolloutCard } from "./rollout.js"
 
@@ -107,7 +107,9 @@ export class Board {
     this.part("trouble").hidden = !status.trouble
     this.part("trouble").textContent = `not ready: ${status.trouble}`
     const explored = status.epsilon == null ? "" : `, explores ${Number((100 * status.epsilon).toPrecision(2))} %`
-    this.part("about").textContent = `${describe(status)}, agent ${status.agent.kind}${explored}`
+    const formula = formulaOf(status)
+    const computed = formula ? `, ${words(status).one} ${formula}` : ""
+    this.part("about").textContent = `${describe(status)}${computed}, agent ${status.agent.kind}${explored}`
     const shown = { pause: !status.paused, resume: status.paused, promote: status.apprentice }
     for (const [verb, visible] of Object.entries(shown)) this.root.querySelector(`[data-do=${verb}]`).hidden = !visible
     const tiles = {
@@ -243,7 +245,7 @@ export class Board {
     const rule =
       status.wait === null
         ? `This loop has no time limit for ${many}, so none is late.`
-        : `A ${one} is learned ${seconds(status.wait)} after its decision; if none has come, the default of ${number(status.default_loss)}.`
+        : `A ${one} is learned ${seconds(status.wait)} after its decision; if none has come, the default of ${defaultOf(status, number)}.`
     this.waits.say(any ? null : status.wait === null ? rule : `${rule} No late or default ${many} in this period.`)
     const both = history.defaulted.map((each, place) => each + history.late[place])
     if (any) this.waits.show([times, positive(both), positive(history.late)])
@@ -350,10 +352,11 @@ function shares(row, part) {
 
 function commands(status) {
   const { name, apprentice } = status,
-    { one } = words(status)
+    context = contextOf(status),
+    report = reportOf(status)
   const here = new URL(`v1/loops/${name}`, location.href).href.split("#")[0]
   if (apprentice)
-    return `curl ${here}/observations -d '{"context": [0.3, 1.2], "action": ${middleAction(status)}, "${one}": 0.25}'`
+    return `curl ${here}/observations -d '{"context": ${context}, "action": ${middleAction(status)}, ${report}}'`
   const id = "order-1"
-  return `curl ${here}/decisions -d '{"context": [0.3, 1.2], "id": "${id}"}'\ncurl ${here}/decisions/${id}/loss -d '{"${one}": 0.25}'`
+  return `curl ${here}/decisions -d '{"context": ${context}, "id": "${id}"}'\ncurl ${here}/decisions/${id}/loss -d '{${report}}'`
 }

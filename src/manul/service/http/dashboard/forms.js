@@ -26,18 +26,48 @@ function knobs(text) {
   }
 }
 
+// "won: yes/no rises, value: amount" as the kinds and the hints of parts.
+function partsOf(text) {
+  const kinds = {},
+    hints = {}
+  for (const each of text.split(",").filter(part => part.trim())) {
+    const [name, words] = each.split(":").map(part => part.trim())
+    const [kind, hint] = (words ?? "").split(/\s+/)
+    if (!name || !kind) throw new Error(`Write each part with its kind, such as bought: yes/no, not ${each.trim()}.`)
+    kinds[name] = kind
+    if (hint) hints[name] = hint
+  }
+  return { parts: kinds, hints: Object.keys(hints).length ? hints : undefined }
+}
+
+// The default: a number, or the values of parts, such as "bought: no".
+function defaults(text, outcomes) {
+  if (!text.includes(":")) {
+    const value = given({ value: text })
+    if (Number.isNaN(value)) throw new Error(`The default must be a number, or parts such as bought: no, not ${text}.`)
+    return { [outcomes === "rewards" ? "default_reward" : "default_loss"]: value }
+  }
+  const words = { yes: true, true: true, no: false, false: false }
+  const pairs = text.split(",").map(each => each.split(":").map(part => part.trim()))
+  return { default_parts: Object.fromEntries(pairs.map(([name, value]) => [name, words[value] ?? Number(value)])) }
+}
+
 function settings(fields) {
   const several = fields.knobs.value.trim()
   const actions = several ? knobs(several) : [given(fields.action_low), given(fields.action_high)]
   const outcomes = fields.outcomes.value,
-    ends = [given(fields.loss_low), given(fields.loss_high)]
+    ends = [given(fields.loss_low), given(fields.loss_high)],
+    formula = fields.formula.value.trim()
+  // The range in the form is that of losses; what a formula gives is seldom in it.
+  const untouched = [fields.loss_low, fields.loss_high].every(field => field.value === field.defaultValue)
   return {
     name: fields.name.value,
     actions,
-    [outcomes]: ends.every(end => end === undefined) ? "auto" : ends,
+    [outcomes]: ends.every(end => end === undefined) || (formula && untouched) ? "auto" : ends,
     agent: agent(fields, several ? 1 : actions[1] - actions[0]),
+    ...(formula ? { formula, ...partsOf(fields.parts.value) } : {}),
     wait: given(fields.wait),
-    [outcomes === "rewards" ? "default_reward" : "default_loss"]: given(fields.default_loss),
+    ...defaults(fields.default_loss.value, outcomes),
     combine: fields.combine.value,
     apprentice: fields.apprentice.checked,
   }

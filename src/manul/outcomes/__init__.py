@@ -1,4 +1,4 @@
-"""What decisions lead to: losses or rewards, their range, and when they are known.
+"""What decisions lead to: losses or rewards, their range, when they are known, and how they are computed from parts.
 
 Inside manul everything is a loss. An `Outcome` is used at the borders: `learn`, logs, requests and responses, and texts.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from manul.errors import InputError, ParameterError
+from manul.errors import InputError, ParameterError, remedy
+from manul.utils.formulas import Formula, parse
 from manul.utils.validation import (
     Floats,
     are_within,
@@ -28,10 +29,20 @@ from manul.utils.validation import (
 Pair = tuple[float, float]
 AnyRange = Pair | Literal["auto"]
 Combination = Literal["first", "last", "sum", "mean"]
+PartKind = Literal["yes/no", "count", "amount"]
+Direction = Literal["rises", "falls"]
+PartValue = bool | float | None
 Values = TypeVar("Values", float, Floats)
+_NUMBERS = (float, np.floating)  # others take the slow way: a timedelta64 is one of NumPy's integers
 NUMERIC = "biuf"  # the kinds of NumPy's numbers; a boolean, such as whether somebody bought, is 0 or 1
 LARGEST = sys.float_info.max  # a sum of outcomes without a range may be infinite
+MOST_PARTS = 8  # of an outcome: each has models of its own
 _COMBINATIONS = ("first", "last", "sum", "mean")
+KIND_RULES: dict[str, str] = {
+    "yes/no": "True or False",
+    "count": "a whole number, 0 or more",
+    "amount": "a finite number, 0 or more",
+}
 
 
 @dataclass(frozen=True)
@@ -39,22 +50,25 @@ class Wait:
     """An outcome matures `seconds` after its decision: reports until then are combined, and no report means `default`.
 
     Every outcome with a wait is learned when it matures, never earlier, so that sales and non-sales have the same age.
-    `default` is a value of the outcome, such as 0 for a reward; without it, a decision without a report has no outcome.
-    `combine` takes the first report, the last, their sum or their mean.
+    `default` is a value of the outcome, such as 0 for a reward, or the values of parts that no report has, such as
+    {"bought": False}; without it, a decision without a report has no outcome. `combine` takes the first report, the last, their
+    sum or their mean; of parts, that of each part.
 
     >>> Wait(3600, default=0)
     Wait(seconds=3600.0, default=0.0, combine='first')
     """
 
     seconds: float
-    default: float | None = None
+    default: float | Mapping[str, PartValue] | None = field(default=None, hash=False)
     combine: Combination = "first"
 
     def __post_init__(self) -> None:
         seconds = check_number("wait", self.seconds, 0, math.inf, "Try 3600, an hour.", ends="()")
         check_choice("combine", self.combine, _COMBINATIONS)
         object.__setattr__(self, "seconds", seconds)
-        if self.default is not None:
+        if isinstance(self.default, Mapping):
+            object.__setattr__(self, "default", dict(self.default))
+        elif self.default is not None:
             object.__setattr__(self, "default", outcome_number("default", self.default))
 
     def is_over(self, decided: float, now: float) -> bool:
@@ -75,14 +89,24 @@ class Outcome:
     `Outcome.of(losses=...)` and `Outcome.of(rewards=...)`. An agent learns when it is told an outcome; loops of the service keep
     the `wait`, and so does `mature`.
 
+    A `formula` computes it from `parts`, which `learn` is told instead: "yes/no", a "count", or an "amount", which may be absent.
+    It may also use the names of knobs, `action` if there is only one, and of numbers in the context. `hints` say that a part
+    "rises" or "falls" with the action. The formula needs no absent amount that it multiplies by 0 or leaves out by `if`.
+
     >>> Outcome("profit", better="high", range=(-20, 100), wait=Wait(3600, default=0)).losses
     (-100.0, 20.0)
+    >>> profit = Outcome("profit", better="high", range="auto", formula="(action - cost) * bought", parts={"bought": "yes/no"})
+    >>> profit.formula, profit.parts
+    ('(action - cost) * bought', {'bought': 'yes/no'})
     """
 
     name: str = ""
     better: Literal["low", "high"] = "low"
     range: AnyRange = (0.0, 1.0)
     wait: Wait | None = None
+    formula: str | None = None
+    parts: Mapping[str, PartKind] = field(default_factory=dict, hash=False)
+    hints: Mapping[str, Direction] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_choice("better", self.better, ("low", "high"))
@@ -95,9 +119,79 @@ class Outcome:
             raise ParameterError(f"{rule}, got {self.range!r}. Try 'auto'.", self.keywords)
         if not isinstance(self.range, str):
             object.__setattr__(self, "range", check_outcome_range(self.keywords, self.range))
+        self._check_formula()
         default = None if self.wait is None else self.wait.default
-        if default is not None and not self.contains(default):
+        if isinstance(default, Mapping):
+            checked = {name: self.part_number(name, value, ParameterError) for name, value in default.items()}
+            known = {name: value for name, value in checked.items() if not math.isnan(value)}
+            object.__setattr__(self, "wait", replace(self.wait, default=known))  # type: ignore[type-var]
+        elif default is not None and not self.contains(default):
             raise ParameterError(f"default must be {self.rule}, got {default:g}.", "default")
+
+    def _check_formula(self) -> None:
+        parts, hints = self.parts, self.hints
+        if not (isinstance(parts, Mapping) and len(parts) <= MOST_PARTS):
+            rule = f"at most {MOST_PARTS} kinds by name, such as {{'bought': 'yes/no'}}"
+            raise ParameterError(f"parts must be {rule}, got {parts!r:.80}.", "parts")
+        if not isinstance(hints, Mapping):
+            raise ParameterError(f"hints must be directions by part, got {hints!r:.80}.", "hints")
+        object.__setattr__(self, "parts", dict(parts))
+        object.__setattr__(self, "hints", dict(hints))
+        if (self.formula is None) != (not parts):
+            raise ParameterError(
+                "formula and parts belong together: the formula computes the outcome from what is reported, such as "
+                "formula='(action - 20) * bought', parts={'bought': 'yes/no'}.",
+                "formula" if self.formula is None else "parts",
+            )
+        for name, kind in parts.items():
+            if not isinstance(name, str) or not name:
+                raise ParameterError(f"names of parts must be text and not empty, got {name!r}.", "parts")
+            if kind not in get_args(PartKind):
+                rule = f"the part {name!r} must be 'yes/no', 'count' or 'amount'"
+                raise ParameterError(f"{rule}, got {kind!r}.", "parts")
+        for name, direction in hints.items():
+            self._check_part(name, "hints", ParameterError)
+            if direction not in get_args(Direction):
+                raise ParameterError(f"the hint of {name!r} must be 'rises' or 'falls', got {direction!r}.", "hints")
+        if self.formula is not None:
+            self._check_use(parse(self.formula))
+        if self.wait is not None and self.wait.combine == "mean" and {*parts.values()} - {"amount"}:
+            raise ParameterError("combine must not be 'mean' if parts are yes/no or counts. Try 'last'.", "combine")
+
+    def _check_use(self, formula: Formula) -> None:
+        object.__setattr__(self, "formula", str(formula))
+        unused = [name for name in self.parts if name not in formula.names]
+        if unused:
+            rule = f"the formula {self.formula!r} does not use the part {unused[0]!r}"
+            raise ParameterError(f"{rule}. Use it, or leave it out.", "formula")
+        for part in formula:
+            names = [str(each.constant) for each in part.parts if each.operation == "name"]
+            if any(each.operation == "text" for each in part.parts) and names[0] in self.parts:
+                raise ParameterError(f"the formula compares the part {names[0]!r}, a number, with a text.", "formula")
+
+    def _check_part(self, name: Any, what: str, error: type[ParameterError | InputError]) -> None:
+        if name not in self.parts:
+            known = f"The parts are {', '.join(self.parts)}." if self.parts else "The outcome has no formula."
+            raise error(f"{what} has an unknown part {name!r}. {remedy(str(name), self.parts, known)}", what)
+
+    def has_needed(self, parts: Mapping[str, float]) -> bool:
+        """Whether `parts` say all that is not an amount, which may be absent."""
+        return all(kind == "amount" or not math.isnan(parts.get(name, math.nan)) for name, kind in self.parts.items())
+
+    def part_number(self, name: str, value: Any, error: type[ParameterError | InputError] = InputError) -> float:
+        """The `value` of the part of a `name` as a number: 1 for yes, NaN if it is absent; raises the `error`."""
+        self._check_part(name, "parts" if error is InputError else "default", error)
+        if value is None:
+            return math.nan
+        if isinstance(value, bool):
+            return float(value)
+        kind, number = self.parts[name], _part_number(value)
+        allowed = number in (0, 1) if kind == "yes/no" else number >= 0 and (kind == "amount" or number.is_integer())
+        if math.isnan(number) and isinstance(value, float | np.floating):
+            return math.nan
+        if not (math.isfinite(number) and allowed):
+            raise error(f"the part {name!r} must be {KIND_RULES[kind]}, got {value!r:.60}.", "parts")
+        return number
 
     @classmethod
     def of(
@@ -213,7 +307,10 @@ class Outcome:
 
     def read(self, loss: Any, reward: Any) -> float:
         """The loss of the one outcome that `learn` was given, a `loss` or a `reward`."""
-        return self.to_loss(outcome_number(self.keyword, self._given("loss", loss, "reward", reward)))
+        value, other = (reward, loss) if self.better == "high" else (loss, reward)
+        if other is not None or not isinstance(value, _NUMBERS):
+            value = outcome_number(self.keyword, self._given("loss", loss, "reward", reward))
+        return self.to_loss(float(value))
 
     def read_many(self, losses: Any, rewards: Any) -> Floats:
         """The losses of the outcomes that `learn_many` was given, `losses` or `rewards`."""
@@ -237,7 +334,7 @@ class Outcome:
             raise InputError(f"pass {wanted}= to learn; the agent was made with {self.keywords}.", wanted)
         return value
 
-    def told(self, loss: float) -> dict[str, float]:
+    def told(self, loss: float) -> dict[str, Any]:
         """A `loss` as the argument of `learn`."""
         return {self.keyword: self.from_loss(loss)}
 
@@ -248,7 +345,7 @@ class Outcome:
     @property
     def arguments(self) -> dict[str, Any]:
         """The argument that makes an agent with this outcome: `losses` or `rewards` if they say it all, else `outcome`."""
-        plain = self.name == self.keyword and self.wait is None
+        plain = self.name == self.keyword and self.wait is None and self.formula is None
         return {self.keywords: self.range} if plain else {"outcome": self}
 
     def describe(self) -> dict[str, Any]:
@@ -260,7 +357,10 @@ class Outcome:
         if "outcome" not in self.arguments:
             return self.arguments
         wait = None if self.wait is None else vars(self.wait)
-        return {"outcome": {"name": self.name, "better": self.better, "range": self.range, "wait": wait}}
+        described: dict[str, Any] = {"name": self.name, "better": self.better, "range": self.range, "wait": wait}
+        if self.formula is not None:  # pairs, because members of JSON objects have no order
+            described |= {"formula": self.formula, "parts": [*map(list, self.parts.items())], "hints": dict(self.hints)}
+        return {"outcome": described}
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Outcome:
@@ -269,6 +369,8 @@ class Outcome:
             return cls.of(**description)
         settings: dict[str, Any] = dict(description["outcome"])
         wait = settings.pop("wait")
+        if "parts" in settings:
+            settings["parts"] = dict(settings["parts"])
         return cls(**settings, wait=None if wait is None else Wait(**wait))
 
 
@@ -281,30 +383,62 @@ def outcome_of(agent: object) -> Outcome:
 LOSSES = Outcome()
 
 
+class Report(NamedTuple):
+    """What was reported of a decision at one time: its loss, parts as numbers by name, or both."""
+
+    loss: float | None = None
+    parts: Mapping[str, float] | None = None
+
+
 class Matured(NamedTuple):
-    """The loss of a decision whose outcome is known; `reported` is False if it is the default."""
+    """The loss of a decision whose outcome is known; `reported` is False if it is the default.
 
-    loss: float
+    If only `parts` are known, the loss is None: the formula gives it. They are None if none were reported.
+    """
+
+    loss: float | None
     reported: bool
+    parts: dict[str, float] | None = None
 
 
-def mature(reports: Sequence[float], outcome: Outcome, decided: float, now: float) -> Matured | None:
+def mature(reports: Sequence[float | Report], outcome: Outcome, decided: float, now: float) -> Matured | None:
     """The outcome of a decision that was made at the time `decided`, or None if it is not known now.
 
-    `reports` are losses, in the order of their arrival.
+    `reports` are losses, or have parts, in the order of their arrival.
 
     >>> sale = Outcome(better="high", range="auto", wait=Wait(60, default=0, combine="sum"))
     >>> mature([-5.0, -2.0], sale, decided=0, now=59), mature([-5.0, -2.0], sale, decided=0, now=61)
-    (None, Matured(loss=-7.0, reported=True))
+    (None, Matured(loss=-7.0, reported=True, parts=None))
     """
     wait = outcome.wait
+    each = [report if isinstance(report, Report) else Report(report) for report in reports]
     if wait is None:
-        return Matured(reports[0], reported=True) if reports else None
+        return Matured(each[0].loss, True, _dict(each[0].parts)) if each else None
     if not wait.is_over(decided, now):
         return None
-    if reports:
-        return Matured(_combined(reports, wait.combine, outcome.loss_bounds), reported=True)
-    return None if wait.default is None else Matured(outcome.to_loss(wait.default), reported=False)
+    losses = [report.loss for report in each if report.loss is not None]
+    loss = _combined(losses, wait.combine, outcome.loss_bounds) if losses else None
+    parts = _combined_parts(outcome, wait, [report.parts for report in each if report.parts is not None])
+    if loss is not None or (parts is not None and outcome.has_needed(parts)):
+        return Matured(loss, bool(each), parts)
+    if wait.default is None or isinstance(wait.default, Mapping):
+        return None
+    return Matured(outcome.to_loss(wait.default), reported=False)
+
+
+def _dict(parts: Mapping[str, float] | None) -> dict[str, float] | None:
+    return None if parts is None else dict(parts)
+
+
+def _combined_parts(outcome: Outcome, wait: Wait, reports: Sequence[Mapping[str, float]]) -> dict[str, float] | None:
+    """The parts of several reports, with the defaults of those that none has; a sum of yes and no is yes if one is."""
+    combined: dict[str, Any] = dict(wait.default) if isinstance(wait.default, Mapping) else {}
+    for name, kind in outcome.parts.items():
+        values = [report[name] for report in reports if name in report]
+        if values:
+            ends = (0.0, 1.0) if kind == "yes/no" else (0.0, math.inf)
+            combined[name] = _combined(values, wait.combine, ends)
+    return combined or None
 
 
 def _combined(losses: Sequence[float], combine: Combination, bounds: Pair) -> float:
@@ -324,6 +458,13 @@ def outcome_number(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(f"{name} must be a number, got {value!r}.", name)
+
+
+def _part_number(value: Any) -> float:
+    try:
+        return math.nan if _is_text(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def reject_text(name: str, values: Any) -> None:

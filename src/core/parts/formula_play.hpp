@@ -1,0 +1,191 @@
+// Plays an outcome with parts: near the action with the highest value by the formula, as long as that predicts outcomes
+// no worse than the critic of the loss does.
+#pragma once
+
+#include "models/policy_model.hpp"
+#include "parts/outcome_parts.hpp"
+
+namespace manul::MANUL_SIMD {
+
+class FormulaPlay {
+ public:
+  static constexpr std::size_t points = OutcomeParts::points;  // a multiple of 16
+
+  // `width` and `named` are as in OutcomeParts.
+  FormulaPlay(const PartsSettings& settings, std::size_t width, bool named)
+      : settings_(settings), parts_(settings, width, named) {}
+
+  bool empty() const { return parts_.empty(); }
+  double rounds() const { return parts_.rounds(); }
+
+  // The weight of the formula's prediction, from 0 to 1; the critic of the loss has the rest.
+  double weight() const { return 1.0 / (1.0 + exponential(-judge_.evidence)); }
+
+  // Whether it decides. Otherwise the critic does, as if there were no formula; so it does if few outcomes have parts.
+  bool leads() const {
+    return !empty() && judge_.since == 0.0 && judge_.evidence >= least_evidence &&
+           parts_.rounds() >= smaller(judge_.bare, enough_parts);
+  }
+
+  // After a wrong formula, whose actions were few, the critic explores first, as at the beginning.
+  bool explores() const { return !empty() && judge_.since > 0.0 && judge_.since <= exploring_rounds; }
+
+  // The rounds that schedules of exploration depend on; `critic` are those of the critic.
+  double age(double critic) const {
+    return leads()              ? parts_.rounds() * (settings_.cost_aware ? fading : 1.0)
+           : judge_.since > 0.0 ? smaller(critic, judge_.since - 1.0)
+                                : critic;
+  }
+
+  // The value of each action of the grid, better if higher; `critic(positions, losses)` predicts losses at `points`
+  // positions, or returns false. Returns false if there is no value.
+  template <class Critic>
+  bool predict(const ContextView& context, Critic&& critic, double* values) {
+    if (!leads() || !parts_.predict(context, values)) return false;
+    const double own = weight();
+    double positions[points], losses[points];
+    for (std::size_t g = 0; g < points; ++g) positions[g] = ActionBasis::position(g);
+    if (own > almost_all || !critic(positions, losses)) return true;
+    for (std::size_t g = 0; g < points; ++g) values[g] = own * values[g] - (1.0 - own) * original(losses[g]);
+    return true;
+  }
+
+  // A value as a loss of the model.
+  double scaled_loss(double value) const {
+    return settings_.losses.high < __builtin_inf()
+               ? (-value - settings_.losses.low) / (settings_.losses.high - settings_.losses.low)
+               : -value;
+  }
+
+  // The half-width of windows, as a share of the range.
+  double bandwidth() const { return 0.03 / __builtin_sqrt(__builtin_sqrt(1.0 + parts_.rounds() / 100.0)); }
+
+  // The window among the positions of a range; `bandwidth` is its half-width, or 0 if it is chosen here.
+  Window window(const double* values, Range range, double bandwidth = 0.0) const {
+    const double whole = 0.5 * (range.high - range.low), age = parts_.rounds();
+    const double half = smaller(bandwidth > 0.0 ? bandwidth : this->bandwidth(), whole);
+    const double near = parts_.has_start() ? first_exploring * smaller(1.0, 0.1 + age / 400.0) : 1.0;
+    const double most = settings_.cost_aware ? smaller(near, affordable(values, range)) : 1.0;
+    return {OutcomeParts::best(values, range, half), half, most};
+  }
+
+  // Learns from an outcome; `critic` is the loss that was predicted, or NaN.
+  void learn(const ContextView& context, double position, const Outcome& outcome, double critic) {
+    if (outcome.parts == nullptr) return void(judge_.bare += 1.0);
+    const double loss = original(outcome.loss), value = parts_.learn(context, position, outcome.parts);
+    if (outcome.judged) judge_formula(-loss, parts_.value(context, position, outcome.parts));
+    if (judge_.since > 0.0) judge_.since += 1.0;
+    if (!(value == value && critic == critic)) return;
+    const double own = loss + value, other = loss - original(critic);
+    judge_.rounds += 1.0;
+    const double rate = larger(1.0 / judge_.rounds, 1.0 / memory);
+    const double before = loss - judge_.centre;
+    judge_.centre += rate * before;
+    judge_.spread += rate * (before * (loss - judge_.centre) - judge_.spread);
+    judge_.own_square += rate * (own * own - judge_.own_square);
+    judge_.critic_square += rate * (other * other - judge_.critic_square);
+    if (!(judge_.spread > 0.0)) return;  // before the first purchase, a critic that expects none makes no errors
+    const double unit = smaller(judge_.own_square, judge_.critic_square);
+    const double gain = unit > 0.0 ? clip(0.5 * (other * other - own * own) / unit, -1.0, 1.0) : 0.0;
+    judge_.evidence = clip(first_evidence + retention * (judge_.evidence - first_evidence) + gain, -8.0, 8.0);
+  }
+
+  // The share of the variance of reported values that the formula explains, given the parts; 1 if none were reported.
+  double explained() const {
+    return judge_.variance > 0.0 ? larger(0.0, 1.0 - judge_.unexplained / judge_.variance) : 1.0;
+  }
+
+  // Whether it plays near the start, because it cannot predict all parts yet.
+  bool starts() const { return leads() && parts_.has_start() && !parts_.is_known(); }
+  double start() const { return parts_.start(); }
+  static constexpr double start_width = 0.1;
+
+  // Takes over what the play of another agent has learned; false if its contexts or parts are others.
+  bool inherit(const FormulaPlay& sister) { return parts_.inherit(sister.parts_); }
+
+  void resume() { parts_.resume(); }
+
+  FormulaReport report() const {
+    FormulaReport all;
+    all.parts = parts_.count();
+    all.weight = leads() ? weight() : 0.0;
+    all.reported = judge_.reported, all.explained = explained();
+    for (std::size_t p = 0; p < all.parts; ++p) {
+      all.hints[p] = parts_.part(p).hint_weight();
+      all.inherited[p] = parts_.part(p).inherited_weight();
+    }
+    return all;
+  }
+
+  std::size_t arrays() const { return empty() ? 0 : OutcomeParts::arrays + 1; }
+  Array array(std::size_t index) {
+    if (index < OutcomeParts::arrays) return parts_.array(index);
+    return {"judge", "f8", &judge_, sizeof judge_ / sizeof(double)};
+  }
+
+  bool is_valid() const {
+    return parts_.is_valid() && is_count(judge_.rounds) && is_count(judge_.since) && is_count(judge_.bare) &&
+           is_count(judge_.reported) && finite(judge_.mean) && finite(judge_.variance) && finite(judge_.unexplained) &&
+           finite(judge_.evidence) && finite(judge_.centre) && finite(judge_.own_square) &&
+           finite(judge_.critic_square) && finite(judge_.spread);
+  }
+
+ private:
+  static constexpr double fading = 5.0;             // exploration fades so many times as fast as the critic's
+  static constexpr double first_exploring = 0.05;   // near a start, less is enough
+  static constexpr double almost_all = 0.99;        // of the weight
+  static constexpr double enough_parts = 50.0;      // rounds with parts that outweigh any number without
+  static constexpr double exploring_rounds = 10.0;  // as the critic's own
+
+  static constexpr double first_evidence = 3.0, least_evidence = -6.0;  // log odds; below, the critic decides alone
+  static constexpr double memory = 1000.0, retention = 0.998;           // of what is judged, in rounds and per round
+  // A formula is wrong if it explains less of the reported values, and right again if it explains more.
+  static constexpr double least_reported = 8.0, least_explained = 0.5, well_explained = 0.8;
+
+  struct Judge {
+    double rounds = 0.0, evidence = first_evidence, centre = 0.0, spread = 0.0, own_square = 0.0, critic_square = 0.0;
+    double reported = 0.0, mean = 0.0, variance = 0.0, unexplained = 0.0;  // of reported values
+    double since = 0.0;  // rounds since the formula was found to be wrong, or 0
+    double bare = 0.0;   // outcomes without parts
+  };
+
+  // Judges the formula by a value that was reported and the one that it says, given the parts.
+  void judge_formula(double reported, double said) {
+    if (!(said == said)) return;
+    judge_.reported += 1.0;
+    const double rate = larger(1.0 / judge_.reported, 1.0 / memory), before = reported - judge_.mean;
+    judge_.mean += rate * before;
+    const double square = before * (reported - judge_.mean), error = (reported - said) * (reported - said);
+    judge_.variance += rate * (square - judge_.variance);
+    judge_.unexplained += rate * (error - judge_.unexplained);
+    if (judge_.reported < least_reported) return;
+    if (judge_.since == 0.0 && explained() < least_explained) judge_.since = 1.0;
+    if (judge_.since > 0.0 && explained() > well_explained) judge_.since = 0.0;
+  }
+
+  double original(double loss) const {
+    return settings_.losses.high < __builtin_inf()
+               ? settings_.losses.low + loss * (settings_.losses.high - settings_.losses.low)
+               : loss;
+  }
+
+  // Epsilon is smaller if exploring anywhere costs most of the value.
+  static double affordable(const double* values, Range range) {
+    double most = -__builtin_inf(), mean = 0.0;
+    for (std::size_t g = 0; g < points; ++g) {
+      const double position = range.low + (range.high - range.low) * ActionBasis::position(g);
+      const double value = ActionBasis::Place(position).value(values);
+      most = larger(most, value), mean += value / points;
+    }
+    if (!(most > 0.0)) return least_exploring;
+    const double gap = (most - mean) / most;
+    return gap > 0.4 ? larger(0.02 / gap, least_exploring) : 1.0;
+  }
+  static constexpr double least_exploring = 0.0005;
+
+  PartsSettings settings_;
+  OutcomeParts parts_;
+  Judge judge_;
+};
+
+}  // namespace manul::MANUL_SIMD
