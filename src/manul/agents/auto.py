@@ -101,8 +101,8 @@ class Auto(BaseAgent[A]):
 
     `prior` is another Auto with the same actions and outcome, the path of its file, or a log, from which one is trained
     first. The agent starts from her model as it is now, for contexts like hers. Evidence drops it if it is wrong, within
-    tens of rounds, and by round 1,536 in any case; `report().prior` is its share in the predictions, and None afterwards. It is for a range of
-    numbers.
+    tens of rounds, and by round 1,536 in any case; `report().prior` is its share in the predictions, and None afterwards.
+    It is for a range of numbers.
 
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
