@@ -196,7 +196,7 @@ class EarlyExperts {
   static constexpr double prior_rounds = 20.0;  // of the shares
   static constexpr double optimism = 0.75;      // standard deviations
   static constexpr double most_spared = 0.8;    // of epsilon
-  static constexpr double least_trust = 0.25;   // in a prior without a process
+  static constexpr double least_trust = 0.065;  // in a prior without a process: two standard deviations
   static constexpr double certainty = 0.8;      // of a prior: its deviations are so much smaller
   static constexpr double most_lasting = 0.5;   // of the constant action: with heavy tails, a larger share is worse
   static constexpr double least_share = 0.001;  // of the constant action; less is none, and costs no time
