@@ -25,7 +25,7 @@ SHORT = 1000  # rows: a shorter log is rightly called a small sample
 LOGGERS = {
     "Cats": lambda seed: manul.Cats(leaves=16, bandwidth=1 / 8, epsilon=0.05, seed=seed),
     "Cats, epsilon .2": lambda seed: manul.Cats(leaves=32, bandwidth=1 / 16, epsilon=0.2, seed=seed),
-    "Auto, fading": lambda seed: manul.Auto(seed=seed),
+    "Auto, fading": lambda seed: manul.Auto(epsilon=manul.schedules.Fading(), seed=seed),
     "Auto, epsilon .05": lambda seed: manul.Auto(epsilon=0.05, seed=seed),
     "discrete": lambda seed: manul.agents.DiscreteTree(leaves=8, epsilon=0.1, seed=seed),
     "uniform": lambda seed: manul.Cats(leaves=16, bandwidth=1 / 8, epsilon=1.0, seed=seed),

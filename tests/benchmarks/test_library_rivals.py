@@ -21,6 +21,6 @@ def test_a_bid_is_worth_the_mean_value_of_won_auctions_minus_itself():
 
 def test_a_library_that_is_missing_is_named_with_what_installs_it():
     with pytest.raises(
-        ModuleNotFoundError, match=r"nowhere is not installed. Install it: pip install 'manul\[bench\]'"
+        ModuleNotFoundError, match=r"nowhere is not installed. Install it: pip install 'manul\[rivals\]'"
     ):
         library_rivals._library("nowhere")

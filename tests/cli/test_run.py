@@ -155,7 +155,7 @@ def losing_table(path, rows=400):
 
 @pytest.mark.parametrize(("option", "names"), [("--losses", ("loss", "higher")), ("--rewards", ("reward", "lower"))])
 def test_an_agent_that_loses_to_the_best_constant_says_so(tmp_path, option, names):
-    result = manul_run(losing_table(tmp_path / "t.csv"), "--target", "b", option, "known")
+    result = manul_run(losing_table(tmp_path / "t.csv"), "--target", "b", option, "known", "--agent", "cats")
     sentence = result.stdout.strip().splitlines()[-1]
     assert re.match(
         rf"The agent did worse than the best constant: its mean {names[0]} is 0\.\d+ ± 0\.\d+ {names[1]}\. "

@@ -46,9 +46,11 @@ def test_no_text_speaks_of_losses(inspection):
 
 
 def test_the_best_reward_is_printed_as_a_positive_number(inspection):
-    (best,) = [line for line in str(inspection).splitlines() if line.endswith(("highest", "  best")) and "3" in line][
-        :1
-    ]
+    (best,) = [
+        line
+        for line in str(inspection).splitlines()
+        if line.endswith(("highest", "  best")) and any(map(str.isdigit, line))
+    ][:1]
     assert 30 < float(best.split()[-2]) < 50
 
 

@@ -143,9 +143,15 @@ def test_a_small_log_of_random_actions_is_not_told_to_explore_more():
     assert "Log more decisions if you plan" in found(log)["small effective sample"].sentence
 
 
-def test_a_log_of_a_default_agent_has_no_warning():
-    log = manul.simulate(manul.Auto(), manul.worlds.linear(rounds=2000, width=4)).log
+def test_a_log_of_an_agent_that_fades_has_no_warning():
+    agent = manul.Auto(epsilon=manul.schedules.Fading())
+    log = manul.simulate(agent, manul.worlds.linear(rounds=2000, width=4)).log
     assert [finding.severity for finding in doctor(log)] == ["note"]
+
+
+def test_a_log_of_a_default_agent_is_said_to_explore_rarely_and_nothing_else():
+    log = manul.simulate(manul.Auto(), manul.worlds.linear(rounds=2000, width=4)).log
+    assert [finding.title for finding in doctor(log)] == ["small effective sample"]
 
 
 def test_the_effective_sample_is_that_of_the_given_policy():

@@ -229,8 +229,15 @@ class Auto(BaseAgent[A]):
 
     @classmethod
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
-        space = ActionSpace.from_description(parameters["actions"])
-        return super()._from_parameters({**parameters, "actions": space})
+        settings = {**parameters, "actions": ActionSpace.from_description(parameters["actions"])}
+        early = settings.pop("early", True)
+        agent = super()._from_parameters(settings)
+        agent._early = early
+        return agent
+
+    def _description(self) -> tuple[str, model_files.Parameters]:
+        kind, settings = super()._description()
+        return kind, settings if self._early else {**settings, "early": False}
 
     def _restore(self, player: Any, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`.
