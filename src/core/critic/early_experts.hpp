@@ -229,9 +229,7 @@ class EarlyExperts {
   };
 
   // Whether only the prior predicts, until there is a process or the mean of the losses is better.
-  bool has_prior_only() const {
-    return has_prior() && !predicts() && process_.against_mean().doubt() >= least_trust;
-  }
+  bool has_prior_only() const { return has_prior() && !predicts() && process_.against_mean().doubt() >= least_trust; }
 
   bool predicts() const { return state_.running != 0.0 && process_.is_ready(); }
 

@@ -4,8 +4,8 @@
 //   K = L L'        beta = L^-1 y        alpha = K^-1 y        y ~ N(0, s^2 K), s^2 = (prior + beta' beta) / (prior +
 //   n)
 //
-// With a prior, another prediction of each loss, whose vector in y is s, the process predicts share s and what y - share s
-// leaves: both vectors have the same factor, so any share can be taken at any time.
+// With a prior, another prediction of each loss, whose vector in y is s, the process predicts share s and what y -
+// share s leaves: both vectors have the same factor, so any share can be taken at any time.
 //
 // The parameters and the units of contexts and losses are those of the round in which the factor was begun, so it can
 // be computed again from them and the remembered rounds.
@@ -28,8 +28,8 @@ class EarlyFactor {
   EarlyFactor(std::size_t columns, std::size_t actions)
       : kernel_(columns, actions), head_(first_parameter + kernel_.parameters() + 2 * columns), contexts_(0),
         actions_(0), lower_(0), inverse_(0), losses_(0), beta_(0), alpha_(0), residuals_(0), similar_(0), in_action_(0),
-        row_(0), solved_(0), own_(0), table_(0), places_(0), near_(0), doubts_(0), prior_beta_(0),
-        prior_residuals_(0) {}
+        row_(0), solved_(0), own_(0), table_(0), places_(0), near_(0), doubts_(0), prior_beta_(0), prior_residuals_(0) {
+  }
 
   // Takes or frees the memory that is not saved.
   void reserve(bool open, bool has_prior) {

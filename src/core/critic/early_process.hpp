@@ -95,7 +95,8 @@ class EarlyProcess {
     bool all = (state_.ready == 0.0 || state_.ready == 1.0) && (state_.present == 0.0 || state_.present == 1.0) &&
                finite(state_.building) && is_count(state_.factored) && is_count(state_.steps) &&
                is_count(state_.first_steps) && finite(state_.first_power) && finite(state_.second_power) &&
-               finite(state_.lowest) && finite(state_.highest) && prior_state_.share >= 0.0 && prior_state_.share <= 1.0;
+               finite(state_.lowest) && finite(state_.highest) && prior_state_.share >= 0.0 &&
+               prior_state_.share <= 1.0;
     all = all && finite(prior_state_.against_mean.sum) && finite(prior_state_.against_mean.squares);
     for (std::size_t i = 0; i < prior_.size(); ++i) all = all && finite(prior_.data()[i]);
     for (const EarlyFactor& each : factors_) all = all && each.is_valid() && each.rows() <= n;
@@ -126,10 +127,10 @@ class EarlyProcess {
  private:
   static constexpr std::size_t most_columns = 128;
   static constexpr std::size_t least_rounds = 8;
-  static constexpr double prior_rounds = 10.0;                           // of the share of the prior
-  static constexpr double tolerance = 0.5;     // standard deviations by which the prior may be worse
-  static constexpr double least_share = 0.02;  // of a prior that is kept
-  static constexpr double first_steps = 20.0;                            // of the fit, before the first factor
+  static constexpr double prior_rounds = 10.0;  // of the share of the prior
+  static constexpr double tolerance = 0.5;      // standard deviations by which the prior may be worse
+  static constexpr double least_share = 0.02;   // of a prior that is kept
+  static constexpr double first_steps = 20.0;   // of the fit, before the first factor
   static constexpr std::size_t steps_per_round = 20, steps_of_many = 4;  // of them, if there are few rounds or many
   static constexpr double growth = 1.1, growth_rounds = 3.0;             // of the rounds, until the next factor
   static constexpr double slice = 250'000.0;                             // multiplications per round, about 0.1 ms
@@ -264,7 +265,7 @@ class EarlyProcess {
   Buffer<double> parameters_;  // and Adam's means and squares of their gradients
   Buffer<double> moments_;     // means and variances of columns
   Buffer<double> scales_;
-  Buffer<double> prior_;       // predictions by a prior of the losses since the start
+  Buffer<double> prior_;  // predictions by a prior of the losses since the start
   PriorState prior_state_;
   State state_;
 };

@@ -24,9 +24,9 @@ class LossLearner {
   // Begins near a start.
   void take_start() { has_start_ = true; }
 
-  // How far from the start windows may be, as a share of the range. It grows with the rounds that say something: if most
-  // losses are equal, as while nearly nobody buys, those that differ from the one before, which count twice, because of
-  // losses that take two values equally often every second one differs.
+  // How far from the start windows may be, as a share of the range. It grows with the rounds that say something: if
+  // most losses are equal, as while nearly nobody buys, those that differ from the one before, which count twice,
+  // because of losses that take two values equally often every second one differs.
   double reach() const {
     return has_start_ ? first_reach + reach_per_round * smaller(replay_.rounds(), 2.0 * differing_) : 1.0;
   }
@@ -40,7 +40,8 @@ class LossLearner {
 
   // Learns the features of another one, in their order, with initial weights.
   void adopt_features(const LossLearner& other) {
-    replay_.adopt_features(other.replay_, [&](const ContextView& feature) { critic_.ensemble().add_features(feature); });
+    replay_.adopt_features(other.replay_,
+                           [&](const ContextView& feature) { critic_.ensemble().add_features(feature); });
   }
 
   // The columns of the action and the density are relative to the range [0, 1]. The prior predicted `expected`.

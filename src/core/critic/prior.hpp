@@ -8,7 +8,8 @@ namespace manul::MANUL_SIMD {
 class Prior {
  public:
   Prior(std::size_t width, std::size_t features, bool unknown_losses)
-      : learner_(width, features, 1, true, unknown_losses, 0, true, most_rows), curve_(EarlyFactor::nodes), units_(nodes), losses_(nodes) {
+      : learner_(width, features, 1, true, unknown_losses, 0, true, most_rows), curve_(EarlyFactor::nodes),
+        units_(nodes), losses_(nodes) {
     for (std::size_t i = 0; i < nodes; ++i)
       units_[i] = smaller(1.0f, static_cast<float>(i) / static_cast<float>(EarlyFactor::cells));
   }

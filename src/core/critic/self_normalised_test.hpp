@@ -1,5 +1,5 @@
-// A test of two predictions that heavy tails do not fool: the sum of the differences of their squared errors, divided by
-// the root of the sum of their squares.
+// A test of two predictions that heavy tails do not fool: the sum of the differences of their squared errors, divided
+// by the root of the sum of their squares.
 #pragma once
 
 #include "numerics/arithmetic.hpp"

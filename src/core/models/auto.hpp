@@ -143,8 +143,8 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   // What windows may use of a range in the rounds after a start.
   Range startable(Range within) const {
     if (!(start_ >= 0.0)) return within;
-    const Range part = near_start({unit(within.low), unit(within.high)}, start_,
-                                  larger(learner_.reach(), bandwidth_ / length()));
+    const Range part =
+        near_start({unit(within.low), unit(within.high)}, start_, larger(learner_.reach(), bandwidth_ / length()));
     return {clip(actions_.low + part.low * length(), within.low, within.high),
             clip(actions_.low + part.high * length(), within.low, within.high)};
   }
