@@ -108,6 +108,25 @@ for last in (250, 500, 1000, 2000, 5000, 20_000):
     print(f"first {last:6,} visitors: {learned[:last].mean():5.2f} EUR per visitor")
 
 # %% [markdown]
+# ## Say what you know
+#
+# The shop knows more than it has said: the profit is the price minus 20 EUR if the visitor buys, and fewer buy at higher
+# prices. `manul.Sale` says both. The agent then has to learn only whether visitors buy, and the loop reports just that.
+
+# %%
+seller = manul.Auto(actions=(20, 80), outcome=manul.Sale(cost=COST), seed=7)
+told_prices = np.empty(VISITORS)
+for i, visitor in enumerate(visitors):
+    decision = seller.decide(visitor)
+    told_prices[i] = decision.action
+    bought = bool(luck[i] < purchase_probability(decision.action, i))
+    seller.learn(visitor, decision, parts={"bought": bought})
+told = expected_profit(told_prices)
+for last in (250, 500, 1000, 2000, 5000, 20_000):
+    print(f"first {last:6,} visitors: {told[:last].mean():5.2f} EUR per visitor")
+print(seller.report().formula)
+
+# %% [markdown]
 # ## Against what a shop would do otherwise
 #
 # All methods get the same visitors:
