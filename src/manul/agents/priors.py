@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manul.actions.decision import Decisions
 from manul.agents.player_host import Seen, host_of
 from manul.errors import InputError, ParameterError
-from manul.logs.log import Log
 from manul.utils import model_files
+
+if TYPE_CHECKING:
+    from manul.logs.log import Log
 
 PREFIX = "1."  # of the arrays of a prior in the state of a player
 RING = 2**22  # entries of named contexts in the memory of an agent
@@ -77,6 +79,8 @@ def prior_of(given: Any, agent: Any, parts_of: Callable[[Any], Mapping[str, Any]
         return given
     if isinstance(given, str | Path):
         given = model_files.load(given)
+    from manul.logs.log import Log  # few priors are logs
+
     if isinstance(given, Log):
         given = _train(given, agent)
     if not agent.space.is_number:

@@ -14,7 +14,6 @@ from manul.actions.distributions import Distributions
 from manul.actions.schedules import from_description
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
-from manul.agents.auto import as_critic
 from manul.contexts.schema import Context
 from manul.errors import ManulError
 from manul.outcomes import Outcome, outcome_of
@@ -64,8 +63,11 @@ def make_agent(settings: NewLoop, prior: Any = None) -> LoopAgent:
         agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **settings.learned.arguments, **given)
     except ManulError as error:
         raise Invalid(str(error), "agent") from None
-    # An apprentice learns from decisions of others, and is judged by those that are in its windows.
-    return as_critic(agent) if settings.apprentice and isinstance(agent, manul.Auto) else agent
+    if settings.apprentice and isinstance(agent, manul.Auto):
+        from manul.agents.auto import as_critic
+
+        return as_critic(agent)  # it learns from decisions of others, and is judged by those that are in its windows
+    return agent
 
 
 def from_bytes(model: bytes) -> Any:
