@@ -109,7 +109,11 @@ def test_a_copy_goes_on_as_its_agent(kind, again):
 @pytest.mark.parametrize("contexts", [pandas.DataFrame(CONTEXTS), {"cost": [c["cost"] for c in CONTEXTS]}, CONTEXTS])
 def test_a_table_has_the_fields_of_the_formula(contexts):
     agent = manul.Auto(actions=(10, 50), outcome=SALE)
-    agent.learn_many(contexts, agent.decide_many(contexts), parts={"bought": np.array(BOUGHT)})
+    decisions = agent.decide_many(contexts)
+    agent.learn_many(contexts, decisions, parts={"bought": np.array(BOUGHT)})
+    told = agent._read_many(contexts, contexts, decisions, None, None, {"bought": np.array(BOUGHT)})
+    costs = np.array([each["cost"] for each in CONTEXTS])
+    assert np.allclose(-told.losses, (decisions.actions - costs) * np.array(BOUGHT))
 
 
 def test_a_formula_uses_knobs_by_their_names():

@@ -56,6 +56,7 @@ async def test_the_same_request_twice_creates_one_loop(service):
     async with service.running():
         await with_prior(service)
         await service.post("", 200, name="new", **NEW)
+        assert [each["name"] for each in (await service.get(""))["loops"]].count("new") == 1
 
 
 @run

@@ -30,7 +30,7 @@ from manul.contexts.batches import NamedBatch
 from manul.contexts.schema import Context, Contexts, ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome, PartValue
-from manul.outcomes.parts import PartsReader, Told, ToldMany, no_formula
+from manul.outcomes.parts import PartsReader, Told, ToldMany, read_report, read_reports
 from manul.policies.plot_mixin import PlotMixin
 from manul.utils import model_files
 from manul.utils.validation import Floats, check_half_life, check_seed, check_shape, check_taken
@@ -368,20 +368,14 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         self._host.warn_of_late_fields(batch, stacklevel=2)
 
     def _read_parts(self, context: Any, decision: Any, loss: Any, reward: Any, parts: Any) -> Told:
-        if self._reader is None:
-            raise no_formula()
         action = decision.action if isinstance(decision, Decision) else _parts(decision)[0]
-        return self._reader.read(context, action, loss, reward, parts)
+        return read_report(self.outcome, self._reader, context, action, loss, reward, parts)
 
     def _read_many(
         self, contexts: Any, batch: Any, decisions: Decisions[A], losses: Any, rewards: Any, parts: Any
     ) -> ToldMany:
-        if parts is None:
-            return ToldMany(self.outcome.read_many(losses, rewards))
-        if self._reader is None:
-            raise no_formula()
         named = batch if isinstance(batch, NamedBatch) else contexts
-        return self._reader.read_many(named, decisions.actions, losses, rewards, parts)
+        return read_reports(self.outcome, self._reader, named, decisions.actions, losses, rewards, parts)
 
     def _modelled(self, told: ToldMany) -> tuple[Any, ...]:
         """The further arguments of a player that learns the parts too."""

@@ -284,9 +284,28 @@ def are_parts(column: Floats, kind: str | None) -> Flags:
     return flags
 
 
-def no_formula() -> InputError:
-    """The error of parts that are reported for an outcome without a formula."""
-    return InputError("parts need an outcome with a formula, such as outcome=manul.Sale(cost=20.0).", "parts")
+def read_report(
+    outcome: Outcome, reader: PartsReader | None, context: Any, action: Any, loss: Any, reward: Any, parts: Any
+) -> Told:
+    """What the arguments of `learn` say; the `reader` is that of the outcome's formula."""
+    if parts is None:
+        return Told(outcome.read(loss, reward))
+    return _with_formula(reader).read(context, action, loss, reward, parts)
+
+
+def read_reports(
+    outcome: Outcome, reader: PartsReader | None, contexts: Any, actions: Any, losses: Any, rewards: Any, parts: Any
+) -> ToldMany:
+    """What the arguments of `learn_many` say, as `read_report`."""
+    if parts is None:
+        return ToldMany(outcome.read_many(losses, rewards))
+    return _with_formula(reader).read_many(contexts, actions, losses, rewards, parts)
+
+
+def _with_formula(reader: PartsReader | None) -> PartsReader:
+    if reader is None:
+        raise InputError("parts need an outcome with a formula, such as outcome=manul.Sale(cost=20.0).", "parts")
+    return reader
 
 
 def _are_numbers(column: Any) -> bool:

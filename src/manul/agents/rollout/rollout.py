@@ -30,7 +30,7 @@ from manul.contexts import conversion
 from manul.contexts.schema import Context, ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.outcomes import PartValue
-from manul.outcomes.parts import PartsReader, no_formula
+from manul.outcomes.parts import PartsReader, read_report, read_reports
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
@@ -191,12 +191,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         self._check_time(time)
         number = self._check_known([decision.id if isinstance(decision, Decision) else None])[0]
         outcome: Any = {"loss": loss, "reward": reward, "parts": parts}
-        if parts is None:
-            value = self.outcome.read(loss, reward)
-        elif self._reader is None:
-            raise no_formula()
-        else:
-            value = self._reader.read(context, decision.action, loss, reward, parts).loss
+        value = read_report(self.outcome, self._reader, context, decision.action, loss, reward, parts).loss
         self.outcome.check(np.array([value]))
         self.agent.learn(context, decision, **{name: each for name, each in outcome.items() if each is not None})
         self._judge(number, value, time)
@@ -256,12 +251,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         known = isinstance(decisions, Decisions) and decisions.ids is not None
         numbers = self._check_known(list(decisions.ids) if known else [None])  # type: ignore[arg-type]
         outcomes: Any = {"losses": losses, "rewards": rewards, "parts": parts}
-        if parts is None:
-            values = self.outcome.read_many(losses, rewards)
-        elif self._reader is None:
-            raise no_formula()
-        else:
-            values = self._reader.read_many(contexts, decisions.actions, losses, rewards, parts).losses
+        values = read_reports(self.outcome, self._reader, contexts, decisions.actions, losses, rewards, parts).losses
         check_shape("losses", values, len(numbers))
         self.outcome.check(values)
         given = {name: each for name, each in outcomes.items() if each is not None}
