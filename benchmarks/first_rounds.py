@@ -205,17 +205,23 @@ def _round_times(world: World) -> Array:
     return times
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def seeded_arguments(description: str | None) -> argparse.ArgumentParser:
+    """The arguments of benchmarks whose worlds are drawn with seeds."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--development", action="store_true", help="seeds from 0 on, to choose constants with")
-    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
     parser.add_argument("--worlds", default="", help="only those whose name contains this text")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--cost", action="store_true", help="time of a round only")
+    return parser
+
+
+def main() -> int:
+    parser = seeded_arguments(__doc__)
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
     parser.add_argument("--no-gp", action="store_true", help="compare with the saved regrets of GP-UCB only")
     parser.add_argument("--quick", action="store_true", help="two seeds and a quarter of the worlds")
     parser.add_argument("--tables", type=Path, help="a folder of encoded tables (.npz), 40,000 rounds each")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--cost", action="store_true", help="time of a round only")
     parser.add_argument("--save", choices=("before", "GP-UCB"), help="save regrets of the installed Auto, or of GP-UCB")
     options = parser.parse_args()
     if options.cost:

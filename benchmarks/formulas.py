@@ -11,8 +11,6 @@ standard error. The best constant is that of hindsight; "regression" is scikit-l
 
 from __future__ import annotations
 
-import argparse
-import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 import manul
 from benchmarks import formula_models
-from benchmarks.first_rounds import HELD_OUT, SEEDS, play_auto, report
+from benchmarks.first_rounds import HELD_OUT, play_auto, report, seeded_arguments
 from benchmarks.limits import Check, standard_error
 from benchmarks.markets import MARKETS, SISTERS, Draw, Market, pricing, returns
 from benchmarks.simulated_worlds import Array
@@ -35,16 +33,11 @@ WINDOWS = ((0, 200), (200, 500), (0, 300), (300, 1000), (1000, 4000))
 EARLY_WINDOWS = ((0, 100), (100, 300), (0, 300), (300, 1000), (1000, 3000))
 STARTS = {"right": 1.0, "1.5 times the margin": 1.5, "0.6 times the margin": 0.6}
 STARTED = ("conversion 1 %", "pricing", "shop")
-KNOWS_FORMULAS = "formula" in inspect.signature(manul.Outcome).parameters
-KNOWS_STARTS = {"start", "prior"} <= set(inspect.signature(manul.Auto.__init__).parameters)
 
 
 def outcome(market: Market) -> manul.Outcome:
     """The outcome that a user with this market declares."""
-    nouns: Any = manul  # type checkers do not know all of them yet
-    if market.kind == "won":
-        return nouns.Bid()
-    return nouns.Sale(cost=market.cost, units=market.kind == "units")
+    return manul.Bid() if market.kind == "won" else manul.Sale(cost=market.cost, units=market.kind == "units")
 
 
 def wrong_hint(market: Market) -> manul.Outcome:
@@ -123,7 +116,7 @@ class Cell:
 
 
 def cells(sections: Sequence[str]) -> list[Cell]:
-    """All cells of sections that the installed version can play."""
+    """All cells of sections."""
     found = []
     if "markets" in sections:
         found += [Cell("markets", world, player) for world in MARKETS for player in PLAYERS]
@@ -135,14 +128,7 @@ def cells(sections: Sequence[str]) -> list[Cell]:
             found += [Cell("priors", sister, parts) for sister in ("cold", *SISTERS)]
         if "starts" in sections:
             found += [Cell("starts", f"{world}, {start}", parts) for world in STARTED for start in ("none", *STARTS)]
-    return [cell for cell in found if playable(cell)]
-
-
-def playable(cell: Cell) -> bool:
-    """Whether the installed version has what the cell needs."""
-    told = cell.player in {"formula", "wrong hint", "with parts"}
-    helped = cell.section in {"priors", "starts"} and cell.world != "cold" and not cell.world.endswith("none")
-    return (KNOWS_FORMULAS or not told) and (KNOWS_STARTS or not helped)
+    return found
 
 
 def windows(section: str) -> tuple[tuple[int, int], ...]:
@@ -278,22 +264,13 @@ def _round_times(market: Market, *, parts: bool) -> Array:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--development", action="store_true", help="seeds from 0 on, to choose constants with")
+    parser = seeded_arguments(__doc__)
     parser.add_argument("--sections", default="markets,wrong,priors,starts")
-    parser.add_argument("--worlds", default="", help="only those whose name contains this text")
     parser.add_argument("--players", default="", help="only those with these names, separated by commas")
     parser.add_argument("--quick", action="store_true", help="two seeds, and no regression")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--cost", action="store_true", help="time of a round only")
     options = parser.parse_args()
-    if not KNOWS_FORMULAS:
-        print("The installed version has no formulas: players with parts are left out.")
-    if not KNOWS_STARTS:
-        print("The installed version has no starts and priors: only cold starts are played.")
     if options.cost:
-        return report(cost() if KNOWS_FORMULAS else iter(()))
+        return report(cost())
     first, count = 0 if options.development else HELD_OUT, 2 if options.quick else options.seeds
     names = options.players.split(",") if options.players else None
     wanted = [
@@ -308,7 +285,7 @@ def main() -> int:
         values = list(pool.map(measure, tasks))
     results = {cell: np.array([v for (c, _), v in zip(tasks, values, strict=True) if c == cell]) for cell in wanted}
     print(*table(results), sep="\n")
-    hints = [hint_check()] if KNOWS_FORMULAS and "wrong" in options.sections else []
+    hints = [hint_check()] if "wrong" in options.sections else []
     return report(iter([*checks(results), *hints]))
 
 

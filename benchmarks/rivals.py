@@ -69,8 +69,7 @@ def missed(task: tuple[str, str, int]) -> list[float]:
 
 def print_markets(seeds: int, processes: int) -> None:
     """Print a line per world and player: means over seeds with standard errors."""
-    players = [player for player in PLAYERS if formulas.KNOWS_FORMULAS or player != "formula"]
-    tasks = [(w, p, formulas.HELD_OUT + seed) for w in WORLDS for p in players for seed in range(seeds)]
+    tasks = [(w, p, formulas.HELD_OUT + seed) for w in WORLDS for p in PLAYERS for seed in range(seeds)]
     with ProcessPoolExecutor(processes, initializer=threadpool_limits, initargs=(1,)) as pool:
         values = list(pool.map(missed, tasks))
     print(f"{'missed in rounds':35}" + "".join(f"{first}-{last}".ljust(16) for first, last in WINDOWS))
