@@ -27,6 +27,24 @@ bool inherit(AutoPlayer& player, AutoPlayer& sister) {
   return player.model.inherit(sister.model);
 }
 
+// The prices of limits in expectation: of what is spent and of what is kept now, and the usual one of what is spent.
+std::tuple<double, double, double> prices(AutoPlayer& player) {
+  const Prices& own = player.model.prices();
+  return {own.spent, own.kept, own.usual};
+}
+
+void set_prices(AutoPlayer& player, const std::tuple<double, double, double>& prices) {
+  const BasePlayer::Busy busy(player);
+  player.model.prices() = {std::get<0>(prices), std::get<1>(prices), std::get<2>(prices)};
+}
+
+// What is expected of the latest decision: its value, what it spends and keeps, and what it would spend at the usual
+// price.
+std::tuple<double, double, double, double> expectation(const AutoPlayer& player) {
+  const Expectation own = player.model.expectation();
+  return {own.value, own.spent, own.kept, own.usual};
+}
+
 // The distribution around a window, if a share of the decisions explores nearby; `epsilon` is that of `played`.
 Levels levels(const AutoPlayer& player, double centre, double bandwidth, double low, double high, double epsilon) {
   return to_levels(player.ladder({centre, bandwidth, epsilon}, {low, high}));
@@ -98,6 +116,8 @@ void bind_auto(nb::module_& module) {
                    "early"_a = true, "start"_a = none, "prior"_a = false, "parts"_a.none() = nb::none());
   type.def("report", &report);
   type.def("inherit", &inherit, "sister"_a);
+  type.def_prop_rw("prices", &prices, &set_prices);
+  type.def_prop_ro("expectation", &expectation);
   type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a, "epsilon"_a = 1.0);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);

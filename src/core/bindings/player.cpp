@@ -160,13 +160,12 @@ void bind_many(nb::class_<Player, BasePlayer>& type) {
 PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts) {
   PartsSettings all;
   if (!parts) return all;
-  const auto program = to_program(nb::cast<std::vector<FormulaStep>>((*parts)["program"]));
   const auto kinds = nb::cast<std::vector<std::string>>((*parts)["kinds"]);
   const auto hints = nb::cast<std::vector<int>>((*parts)["hints"]);
   const auto fields = nb::cast<std::vector<std::string>>((*parts)["fields"]);
   const auto actions = nb::cast<std::vector<double>>((*parts)["actions"]);
   if (kinds.size() > PartsSettings::most || hints.size() != kinds.size()) throw Rejected();
-  if (actions.size() != PartsSettings::points || !program.is_valid(1 + kinds.size(), fields.size())) throw Rejected();
+  if (actions.size() != PartsSettings::points) throw Rejected();
   DeclaredParts& own = settings.outcome;
   for (std::size_t p = 0; p < kinds.size(); ++p) {
     const bool counted = kinds[p] == "count", known = counted || kinds[p] == "amount" || kinds[p] == "yes/no";
@@ -175,11 +174,18 @@ PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts) {
     all.parts[p] = {own.kinds.back(), hints[p]};
   }
   for (const std::string& field : fields) own.fields.push_back(Encoder::feature(field));
-  const auto formula = std::make_shared<DeclaredFormula>(program, own.kinds);
-  own.formula = formula;
   std::copy(actions.begin(), actions.end(), all.actions);
-  all.formula = formula.get();
-  all.count = formula->is_expected() ? kinds.size() : 0;
+  all.count = kinds.size();
+  const auto declare = [&](const char* name) -> const OutcomeFormula* {
+    if (!parts->contains(name)) return nullptr;
+    const auto program = to_program(nb::cast<std::vector<FormulaStep>>((*parts)[name]));
+    if (!program.is_valid(1 + kinds.size(), fields.size())) throw Rejected();
+    const auto formula = std::make_shared<DeclaredFormula>(program, own.kinds);
+    own.formulas.push_back(formula);
+    if (!formula->is_expected()) all.count = 0;
+    return formula.get();
+  };
+  all.formula = declare("program"), all.spent = declare("spent"), all.kept = declare("kept");
   all.higher = nb::cast<bool>((*parts)["higher"]);
   all.cost_aware = nb::cast<bool>((*parts)["cost_aware"]);
   all.losses = settings.losses;

@@ -76,6 +76,8 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   }
 
   FormulaReport formula_report() const override { return formula_.report(); }
+  Prices& prices() override { return formula_.prices(); }
+  Expectation expectation() const override { return formula_.expectation(); }
 
   CriticReport report() const override {
     CriticReport all = learner_.report();
@@ -155,7 +157,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
       if (learner_.is_warm()) predict_losses(context, positions, FormulaPlay::points, losses);
       return learner_.is_warm();
     };
-    return formula_.leads() && formula_.predict(context, critic, values);
+    return formula_.predict(context, critic, values);
   }
 
   // The losses that the critic predicts at positions.
@@ -176,7 +178,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     formula_.learn(context, position, outcome, critic);
   }
 
-  Window formula_window(const double* values, Range within, double bandwidth) const {
+  Window formula_window(const double* values, Range within, double bandwidth) {
     const Window found = formula_.window(values, {unit(within.low), unit(within.high)}, bandwidth / length());
     const double wide = smaller(found.bandwidth * length(), 0.5 * (within.high - within.low));
     const double centre = clip(actions_.low + found.centre * length(), within.low + wide, within.high - wide);

@@ -149,11 +149,26 @@ struct FormulaReport {
   double inherited[8] = {};  // and that of the experts of another agent
 };
 
+// The prices of limits in expectation: what a decision is worth is its value less that of what it spends, plus that of
+// what it keeps.
+struct Prices {
+  double spent = 0.0, kept = 0.0;  // now
+  double usual = 0.0;              // of what is spent: its slow mean
+};
+
+// What is expected of the latest window, NaN if that is not known; `usual` is what would be spent at the usual price.
+struct Expectation {
+  double value = __builtin_nan(""), spent = value, kept = value, usual = value;
+};
+
 // A model of the loss of every action.
 class CriticModel : public PolicyModel {
  public:
   virtual CriticReport report() const = 0;
   virtual FormulaReport formula_report() const = 0;
+
+  virtual Prices& prices() = 0;
+  virtual Expectation expectation() const = 0;
 
   // The predicted losses of `count` actions.
   virtual void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) = 0;

@@ -80,6 +80,7 @@ struct PartsSettings {
   static constexpr std::size_t most = 8, points = 96;  // parts, and points of the grid of actions
 
   const OutcomeFormula* formula = nullptr;
+  const OutcomeFormula *spent = nullptr, *kept = nullptr;  // of a budget and of a bound in expectation, or null
   std::size_t count = 0;  // of parts; 0: the outcome has none, or none that can be predicted
   PartSettings parts[most] = {};
   double actions[points] = {};       // at equidistant positions from 0 to 1, in the units of the formula

@@ -22,10 +22,13 @@ class FormulaPlay {
   double weight() const { return 1.0 / (1.0 + exponential(-judge_.evidence)); }
 
   // Whether it decides. Otherwise the critic does, as if there were no formula; so it does if few outcomes have parts.
-  bool leads() const {
-    return !empty() && judge_.since == 0.0 && judge_.evidence >= least_evidence &&
-           parts_.rounds() >= smaller(judge_.bare, enough_parts);
-  }
+  // With limits in expectation, which only the parts can keep, it always decides.
+  bool leads() const { return !empty() && (is_limited() || is_trusted()); }
+
+  // Whether there are limits in expectation.
+  bool is_limited() const { return settings_.spent != nullptr || settings_.kept != nullptr; }
+  Prices& prices() { return prices_; }
+  Expectation expectation() const { return expectation_; }
 
   // After a wrong formula, whose actions were few, the critic explores first, as at the beginning.
   bool explores() const { return !empty() && judge_.since > 0.0 && judge_.since <= exploring_rounds; }
@@ -41,8 +44,9 @@ class FormulaPlay {
   // positions, or returns false. Returns false if there is no value.
   template <class Critic>
   bool predict(const ContextView& context, Critic&& critic, double* values) {
-    if (!leads() || !parts_.predict(context, values)) return false;
-    const double own = weight();
+    expectation_ = {};
+    if (!leads() || !parts_.predict(context, values, spent_, kept_)) return false;
+    const double own = is_trusted() ? weight() : 0.0;
     double positions[points], losses[points];
     for (std::size_t g = 0; g < points; ++g) positions[g] = ActionBasis::position(g);
     if (own > almost_all || !critic(positions, losses)) return true;
@@ -60,13 +64,23 @@ class FormulaPlay {
   // The half-width of windows, as a share of the range.
   double bandwidth() const { return 0.03 / __builtin_sqrt(__builtin_sqrt(1.0 + parts_.rounds() / 100.0)); }
 
-  // The window among the positions of a range; `bandwidth` is its half-width, or 0 if it is chosen here.
-  Window window(const double* values, Range range, double bandwidth = 0.0) const {
+  // The window among the positions of a range, by the values of `predict`; `bandwidth` is its half-width, or 0 if it is
+  // chosen here.
+  Window window(const double* values, Range range, double bandwidth = 0.0) {
     const double whole = 0.5 * (range.high - range.low), age = parts_.rounds();
     const double half = smaller(bandwidth > 0.0 ? bandwidth : this->bandwidth(), whole);
     const double near = parts_.has_start() ? first_exploring * smaller(1.0, 0.1 + age / 400.0) : 1.0;
-    const double most = settings_.cost_aware ? smaller(near, affordable(values, range)) : 1.0;
-    return {OutcomeParts::best(values, range, half), half, most};
+    double worth[points];
+    price(values, prices_.spent, worth);
+    const double most = settings_.cost_aware ? smaller(near, affordable(worth, range)) : 1.0;
+    const double centre = OutcomeParts::best(worth, range, half);
+    if (is_limited()) {
+      price(values, prices_.usual, worth);
+      const double usual = OutcomeParts::best(worth, range, half);
+      expectation_ = {mean(values, centre, half), mean(spent_, centre, half), mean(kept_, centre, half),
+                      mean(spent_, usual, half)};
+    }
+    return {centre, half, most};
   }
 
   // Learns from an outcome; `critic` is the loss that was predicted, or NaN.
@@ -108,7 +122,7 @@ class FormulaPlay {
   FormulaReport report() const {
     FormulaReport all;
     all.parts = parts_.count();
-    all.weight = leads() ? weight() : 0.0;
+    all.weight = is_trusted() ? weight() : 0.0;
     all.reported = judge_.reported, all.explained = explained();
     for (std::size_t p = 0; p < all.parts; ++p) {
       all.hints[p] = parts_.part(p).hint_weight();
@@ -117,9 +131,10 @@ class FormulaPlay {
     return all;
   }
 
-  std::size_t arrays() const { return empty() ? 0 : OutcomeParts::arrays + 1; }
+  std::size_t arrays() const { return empty() ? 0 : OutcomeParts::arrays + (is_limited() ? 2 : 1); }
   Array array(std::size_t index) {
     if (index < OutcomeParts::arrays) return parts_.array(index);
+    if (index > OutcomeParts::arrays) return {"prices", "f8", &prices_, sizeof prices_ / sizeof(double)};
     return {"judge", "f8", &judge_, sizeof judge_ / sizeof(double)};
   }
 
@@ -127,7 +142,8 @@ class FormulaPlay {
     return parts_.is_valid() && is_count(judge_.rounds) && is_count(judge_.since) && is_count(judge_.bare) &&
            is_count(judge_.reported) && finite(judge_.mean) && finite(judge_.variance) && finite(judge_.unexplained) &&
            finite(judge_.evidence) && finite(judge_.centre) && finite(judge_.own_square) &&
-           finite(judge_.critic_square) && finite(judge_.spread);
+           finite(judge_.critic_square) && finite(judge_.spread) && finite(prices_.spent) && finite(prices_.kept) &&
+           finite(prices_.usual);
   }
 
  private:
@@ -148,6 +164,28 @@ class FormulaPlay {
     double since = 0.0;  // rounds since the formula was found to be wrong, or 0
     double bare = 0.0;   // outcomes without parts
   };
+
+  bool is_trusted() const {
+    return !empty() && judge_.since == 0.0 && judge_.evidence >= least_evidence &&
+           parts_.rounds() >= smaller(judge_.bare, enough_parts);
+  }
+
+  // What each action of the grid is worth if what is spent has this price.
+  void price(const double* values, double spent, double* worth) const {
+    for (std::size_t g = 0; g < points; ++g)
+      worth[g] = is_limited() ? values[g] - spent * spent_[g] + prices_.kept * kept_[g] : values[g];
+  }
+
+  // The mean over a window.
+  static double mean(const double* values, double centre, double half) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < within_window; ++i) {
+      const double place = (static_cast<double>(i) + 0.5) / (0.5 * within_window) - 1.0;
+      sum += ActionBasis::Place(centre + half * place).value(values);
+    }
+    return sum / within_window;
+  }
+  static constexpr std::size_t within_window = 8;
 
   // Judges the formula by a value that was reported and the one that it says, given the parts.
   void judge_formula(double reported, double said) {
@@ -186,6 +224,9 @@ class FormulaPlay {
   PartsSettings settings_;
   OutcomeParts parts_;
   Judge judge_;
+  Prices prices_;
+  Expectation expectation_;
+  double spent_[points], kept_[points];  // by each action of the grid, in the context of `predict`
 };
 
 }  // namespace manul::MANUL_SIMD

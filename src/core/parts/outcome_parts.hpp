@@ -41,14 +41,17 @@ class OutcomeParts {
     return all;
   }
 
-  // Predicts the outcome of each action of the grid, as a value that is better if higher; returns false if it cannot.
-  bool predict(const ContextView& context, double* values) {
+  // Predicts the outcome of each action of the grid, as a value that is better if higher, and what the action spends and
+  // keeps if there are formulas of that; returns false if it cannot.
+  bool predict(const ContextView& context, double* values, double* spent, double* kept) {
     if (!is_known()) return false;
     double z[PartExpert::most_columns], expectations[PartsSettings::most * points];
     standardise(context, z);
     for (std::size_t p = 0; p < settings_.count; ++p)
       parts_[p].curve(*basis_, z, used(), directions_, expectations + p * points);
     settings_.formula->expect(settings_.actions, points, expectations, context.fields, values);
+    expect(settings_.spent, expectations, context, spent);
+    expect(settings_.kept, expectations, context, kept);
     double least = __builtin_inf(), most = -__builtin_inf();
     for (std::size_t g = 0; g < points; ++g) {
       values[g] = settings_.higher ? values[g] : -values[g];
@@ -150,6 +153,14 @@ class OutcomeParts {
   }
 
  private:
+  // The values of a second formula on the grid; 0 without one, and for actions without a value.
+  void expect(const OutcomeFormula* formula, const double* expectations, const ContextView& context,
+              double* values) const {
+    if (formula != nullptr) formula->expect(settings_.actions, points, expectations, context.fields, values);
+    for (std::size_t g = 0; g < points; ++g)
+      values[g] = formula != nullptr && values[g] == values[g] ? values[g] : 0.0;
+  }
+
   static constexpr std::uint64_t directions_stream = 96;
   static constexpr double farthest = 4.0;          // standard deviations; outliers are clipped
   static constexpr double most_inherited = 200.0;  // rounds of a sister's scales

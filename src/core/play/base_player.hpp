@@ -28,10 +28,10 @@ inline constexpr double least_density = 1e-100, largest_density = 1e100;
 // which they were learned, or sketched into a row.
 enum class Naming : std::uint8_t { rows, hashed, numbered, sketched };
 
-// The parts of the outcome, and its formula with the features of the fields that it loads.
+// The parts of the outcome, and its formulas with the features of the fields that they load.
 struct DeclaredParts {
   std::vector<PartKind> kinds = {};
-  std::shared_ptr<const OutcomeFormula> formula = {};
+  std::vector<std::shared_ptr<const OutcomeFormula>> formulas = {};
   std::vector<std::uint32_t> fields = {};
 
   // Parts are NaN if they were not seen.
