@@ -7,8 +7,8 @@
     ├── MissingDependency (ImportError)  an optional package that is not installed
     └── ServiceError                  a service rejects a request or cannot be reached
 
-`ContextWarning` (a UserWarning) is about a context that was accepted but is probably wrong, and `LearnedTwiceWarning` about a
-decision that was learned before.
+`ContextWarning` (a UserWarning) is about a context that was accepted but is probably wrong, `LearnedTwiceWarning` about a
+decision that was learned before, and `LimitWarning` about a limit in expectation that cannot be kept.
 
 Each message says what is wrong, with the value, and what to do; `field` names the parameter or column it is about.
 """
@@ -66,6 +66,10 @@ class ServiceError(ManulError):
 
 class LearnedTwiceWarning(UserWarning):
     """A decision was learned that the agent had learned before, so it counts twice."""
+
+
+class LimitWarning(UserWarning):
+    """A limit in expectation cannot be kept."""
 
 
 class ContextWarning(UserWarning):

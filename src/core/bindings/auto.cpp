@@ -38,12 +38,15 @@ void set_prices(AutoPlayer& player, const std::tuple<double, double, double>& pr
   player.model.prices() = {std::get<0>(prices), std::get<1>(prices), std::get<2>(prices)};
 }
 
-// What is expected of the latest decision: its value, what it spends and keeps, and what it would spend at the usual
-// price.
-std::tuple<double, double, double, double> expectation(const AutoPlayer& player) {
+// What is expected of the latest decision: its value, what it spends and keeps, what it would spend at the usual price,
+// and the most that any action keeps.
+std::tuple<double, double, double, double, double> expectation(const AutoPlayer& player) {
   const Expectation own = player.model.expectation();
-  return {own.value, own.spent, own.kept, own.usual};
+  return {own.value, own.spent, own.kept, own.usual, own.most_kept};
 }
+
+// What an action is expected to spend in the context of the latest decision.
+double expected_spending(const AutoPlayer& player, double action) { return player.model.spent(action); }
 
 // The distribution around a window, if a share of the decisions explores nearby; `epsilon` is that of `played`.
 Levels levels(const AutoPlayer& player, double centre, double bandwidth, double low, double high, double epsilon) {
@@ -118,6 +121,7 @@ void bind_auto(nb::module_& module) {
   type.def("inherit", &inherit, "sister"_a);
   type.def_prop_rw("prices", &prices, &set_prices);
   type.def_prop_ro("expectation", &expectation);
+  type.def("expected_spending", &expected_spending, "action"_a);
   type.def("levels", &levels, "centre"_a, "bandwidth"_a, "low"_a, "high"_a, "epsilon"_a = 1.0);
   bind_many<Matrix<float>>(type);
   bind_many<Mappings>(type);

@@ -78,6 +78,7 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
   FormulaReport formula_report() const override { return formula_.report(); }
   Prices& prices() override { return formula_.prices(); }
   Expectation expectation() const override { return formula_.expectation(); }
+  double spent(double action) const override { return formula_.spent(unit(action)); }
 
   CriticReport report() const override {
     CriticReport all = learner_.report();

@@ -156,9 +156,10 @@ struct Prices {
   double usual = 0.0;              // of what is spent: its slow mean
 };
 
-// What is expected of the latest window, NaN if that is not known; `usual` is what would be spent at the usual price.
+// What is expected of the latest window, NaN if that is not known; `usual` is what would be spent at the usual price,
+// and `most_kept` the most that any action keeps.
 struct Expectation {
-  double value = __builtin_nan(""), spent = value, kept = value, usual = value;
+  double value = __builtin_nan(""), spent = value, kept = value, usual = value, most_kept = value;
 };
 
 // A model of the loss of every action.
@@ -169,6 +170,9 @@ class CriticModel : public PolicyModel {
 
   virtual Prices& prices() = 0;
   virtual Expectation expectation() const = 0;
+
+  // What an action is expected to spend in the context of the latest window; NaN if that is not known.
+  virtual double spent(double action) const = 0;
 
   // The predicted losses of `count` actions.
   virtual void predict(const ContextView& context, const double* actions, std::size_t count, double* losses) = 0;

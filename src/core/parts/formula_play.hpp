@@ -30,6 +30,11 @@ class FormulaPlay {
   Prices& prices() { return prices_; }
   Expectation expectation() const { return expectation_; }
 
+  // What is expected to be spent at a position in the context of the latest window; NaN if that is not known.
+  double spent(double position) const {
+    return expectation_.spent == expectation_.spent ? ActionBasis::Place(position).value(spent_) : __builtin_nan("");
+  }
+
   // After a wrong formula, whose actions were few, the critic explores first, as at the beginning.
   bool explores() const { return !empty() && judge_.since > 0.0 && judge_.since <= exploring_rounds; }
 
@@ -78,7 +83,8 @@ class FormulaPlay {
       price(values, prices_.usual, worth);
       const double usual = OutcomeParts::best(worth, range, half);
       expectation_ = {mean(values, centre, half), mean(spent_, centre, half), mean(kept_, centre, half),
-                      mean(spent_, usual, half)};
+                      mean(spent_, usual, half), kept_[0]};
+      for (const double kept : kept_) expectation_.most_kept = larger(expectation_.most_kept, kept);
     }
     return {centre, half, most};
   }

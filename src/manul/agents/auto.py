@@ -34,6 +34,7 @@ from manul.agents.priors import PARTS, Prior, prior_in, prior_of
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome
+from manul.outcomes.budgets import Late, Period, Sign
 from manul.utils import model_files
 from manul.utils.validation import Floats, are_within, check_bandwidth, check_number, check_shape
 
@@ -51,6 +52,7 @@ _EARLY = {
     "early_errors",
     "constant_expert",
 }
+IN_EXPECTATION = ("spend_at_most", "keep", "late", "carry", "decline", "zone")  # arguments
 _FOREST = {"predictions", "edges", "edge_counts", "trees", "tree_targets", "column_gains", "forest", "mixing"}  # arrays
 
 
@@ -65,6 +67,12 @@ class Settings(TypedDict, total=False):
     start: Any
     prior: Any
     seed: int
+    spend_at_most: tuple[str, float, Period] | None
+    keep: tuple[str, Sign, float] | None
+    late: Late | None
+    carry: bool
+    decline: float | None
+    zone: str | None
 
 
 @register_agent(
@@ -119,11 +127,14 @@ class Auto(BaseAgent[A]):
 
     if not TYPE_CHECKING:
 
-        def __new__(cls, *, actions=(0.0, 1.0), **_):
-            """An agent around the player for one number, or around that for any other space."""
+        def __new__(cls, *, actions=(0.0, 1.0), spend_at_most=None, keep=None, **_):
+            """An agent around the player for one number, with limits in expectation or without, or around that for any other space."""
             from manul.agents.auto_knobs import AutoKnobs
+            from manul.agents.limited_auto import LimitedAuto
 
-            return object.__new__(cls if cls is not Auto or ActionSpace(actions).is_number else AutoKnobs)
+            limited = spend_at_most is not None or keep is not None
+            number = ActionSpace(actions).is_number
+            return object.__new__(cls if cls is not Auto else (LimitedAuto if limited else Auto) if number else AutoKnobs)
 
     @overload
     def __init__(
@@ -161,6 +172,12 @@ class Auto(BaseAgent[A]):
         prior: Any = None,
         seed: int = 0,
         limits: Any = (),
+        spend_at_most: Any = None,
+        keep: Any = None,
+        late: Late | None = None,
+        carry: bool = False,
+        decline: float | None = None,
+        zone: str | None = None,
     ) -> None:
         fades = isinstance(epsilon, str) and epsilon == "auto"
         schedule = Fading() if fades else cast(Epsilon, epsilon)
@@ -171,6 +188,9 @@ class Auto(BaseAgent[A]):
         self.nearby = None if nearby is None else check_number("nearby", nearby, 0, 1, "Try 0.1.", ends="[)")
         self.start = start
         self.limits = limits
+        self._spend_at_most, self._keep = spend_at_most, keep
+        self.late, self.carry, self.decline, self.zone = late, carry, decline, zone
+        self._check_limits_in_expectation()
         self._check_settings(bandwidth)
         parts_of = Auto._parts_in_core
         self.prior: Prior | None = None if prior is None else prior_of(prior, self, parts_of)
@@ -211,6 +231,33 @@ class Auto(BaseAgent[A]):
         if limits != ():  # otherwise they are those of the space, if `actions` is one
             self.space = self.space.with_limits(None if callable(limits) else limits)
         self._limits = function or self.space.limited
+
+    def _check_limits_in_expectation(self) -> None:
+        """Refuse limits in expectation of knobs whose parts are not predicted, and settings of a budget without one."""
+        for name, value in (("spend_at_most", self._spend_at_most), ("keep", self._keep)):
+            if value is not None and not self.space.is_number:
+                rule = f"{name} is for a range of numbers (low, high)"
+                raise ParameterError(f"{rule}, got {self.space.actions}. Use such actions.", name)
+        settings = {"late": self.late, "carry": self.carry, "decline": self.decline, "zone": self.zone}
+        for name, value in settings.items() if self._spend_at_most is None else ():
+            if value is not None and value is not False:
+                raise ParameterError(f"{name} is for a budget, as in spend_at_most=('won * action', 2000.0, 'day').", name)
+
+    @property
+    def spend_at_most(self) -> Any:
+        """What is spent at most; None without a budget."""
+        return self._spend_at_most
+
+    @property
+    def keep(self) -> Any:
+        """What is kept in the mean; None without a bound."""
+        return self._keep
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor; those of limits in expectation only if there are some."""
+        named = super().parameters
+        return {name: value for name, value in named.items() if name not in IN_EXPECTATION or value not in (None, False)}
 
     def _take_contexts(self, seen: Seen) -> None:
         """Take contexts like those that a prior has seen."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manul.actions.decision import Within
+from manul.agents.budget_report import BudgetReport, KeepReport
 from manul.outcomes import AnyRange, Outcome
 from manul.utils.validation import Floats
 
@@ -50,7 +51,8 @@ class Report:
     the outliers among losses without a stated range, which were clipped. `early` is the share in the prediction of the
     models for the first rounds, and `constant` the share of the best constant action in the rest. `prior` is the share of a
     prior in the prediction, None without one and after evidence has dropped it. `actions` and `losses` are the predicted
-    loss curve of one context, if given. `formula` is about an outcome whose parts are predicted.
+    loss curve of one context, if given. `formula` is about an outcome whose parts are predicted, `budget` and `kept` are about
+    limits in expectation.
     """
 
     members: tuple[Member, ...]
@@ -71,6 +73,8 @@ class Report:
     early: float = 0.0
     constant: float = 0.0
     prior: float | None = None
+    budget: BudgetReport | None = None
+    kept: KeepReport | None = None
 
 
 def loss_unit(losses: AnyRange) -> Within:

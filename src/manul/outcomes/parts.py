@@ -18,7 +18,7 @@ from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch, named_batch, rows_with
 from manul.errors import InputError, ParameterError, remedy
 from manul.outcomes import Outcome
-from manul.utils.formulas import Instruction, parse
+from manul.utils.formulas import Formula, Instruction, parse
 from manul.utils.validation import Flags, Floats, are_within
 
 ACTION = "action"  # the name of a single knob in formulas
@@ -109,19 +109,26 @@ class PartsReader:
         """The formula as the core takes it, if the space is one knob of numbers: `value` 0 is the action, and the parts follow."""
         if not self.is_in_core:
             return None
-        places = {name: 1 + place for place, name in enumerate(self.outcome.parts)} | dict.fromkeys(self._knobs, 0)
         directions: dict[str, int] = {"falls": -1, "rises": 1}
-
-        def load(name: str, is_text: bool) -> Instruction:  # noqa: ARG001, FBT001 - a callback
-            return ("value", float(places[name])) if name in places else ("field", float(self.fields.index(name)))
-
         return {
-            "program": self.formula.program(load, lambda *_: 0.0),
-            "fields": [*self.fields],
+            **self.core_programs({}),
             "kinds": [*self.outcome.parts.values()],
             "hints": [directions.get(self.outcome.hints.get(name, ""), 0) for name in self.outcome.parts],
             "higher": self.outcome.higher,
         }
+
+    def core_programs(self, others: Mapping[str, Formula]) -> dict[str, Any]:
+        """The formula and `others` of the same parts as programs by name, and the fields that they load."""
+        places = {name: 1 + place for place, name in enumerate(self.outcome.parts)} | dict.fromkeys(self._knobs, 0)
+        formulas = {"program": self.formula, **others}
+        names = dict.fromkeys(name for formula in formulas.values() for name in formula.names)
+        fields = [name for name in names if name not in self._own]
+
+        def load(name: str, is_text: bool) -> Instruction:  # noqa: ARG001, FBT001 - a callback
+            return ("value", float(places[name])) if name in places else ("field", float(fields.index(name)))
+
+        programs = {name: formula.program(load, lambda *_: 0.0) for name, formula in formulas.items()}
+        return {**programs, "fields": fields}
 
     def context_numbers(self, context: Any) -> Floats:
         """The numbers of a context that the formula needs, in the order of `fields`."""

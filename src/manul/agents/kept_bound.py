@@ -1,0 +1,92 @@
+"""The price of what must be kept: it rises while the mean of a second outcome is worse than its bound, and falls while it is better."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from manul.agents.pacing import MEMORY, Expectation, Unit
+from manul.errors import LimitWarning
+from manul.outcomes.budgets import Kept
+
+HIGHEST = 10.0  # price, in units of what is earned by what is kept
+STEP = 0.05  # of the price, for an outcome that misses the whole bound
+FADING = 500.0  # outcomes after which steps are shorter by a third
+ENOUGH = 200.0  # outcomes, and decisions, before a bound is said to be out of reach
+
+
+class KeptBound:
+    """The price of what is `kept`, and its mean over about the latest 1,000 outcomes.
+
+    >>> from manul import Sale
+    >>> bound = KeptBound(Kept.of(Sale(), ("bought", ">=", 0.5)))
+    >>> for _ in range(100):
+    ...     bound.decide(Expectation(value=5.0, kept=0.2, most_kept=0.9))
+    ...     bound.learn(0.2)
+    >>> round(bound.mean, 3), bound.price > 0, bound.is_out_of_reach
+    (0.2, True, False)
+    """
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept, self.unit = kept, Unit()
+        # The price in units; outcomes; means of what they kept and of the most that any action keeps; whether it has warned.
+        self.numbers = np.zeros(5)
+
+    @property
+    def price(self) -> float:
+        """What one that is kept is worth, beyond what it earns."""
+        return float(self.numbers[0]) * self.unit.value
+
+    @property
+    def outcomes(self) -> int:
+        return int(self.numbers[1])
+
+    @property
+    def mean(self) -> float:
+        """The mean of what was kept; NaN before the first outcome."""
+        return float(self.numbers[2]) if self.numbers[1] else math.nan
+
+    @property
+    def reachable(self) -> float:
+        """The mean of what decisions would keep that try nothing else, as far as the agent knows; NaN if it does not know."""
+        return self._signed(float(self.numbers[3])) if self.unit.decisions else math.nan
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether no decisions would keep it, or its price is as high as it may be."""
+        known = min(float(self.numbers[1]), self.unit.decisions) >= ENOUGH
+        short = self.kept.surplus(self.mean) < 0 and self.kept.surplus(self.reachable) < 0
+        return known and (short or float(self.numbers[0]) >= HIGHEST)
+
+    def decide(self, expected: Expectation) -> None:
+        """Take account of what is expected of a decision; `kept` and `most_kept` are high if they are good."""
+        if math.isnan(expected.kept):
+            return
+        self.unit.learn(expected.value, expected.kept)
+        self.numbers[3] += (expected.most_kept - self.numbers[3]) / min(self.unit.decisions, MEMORY)
+
+    def learn(self, kept: float, *, stacklevel: int = 1) -> None:
+        """Move the price after an outcome, and warn once if the bound is out of reach."""
+        surplus = self.kept.surplus(kept)
+        scale = max(abs(self.kept.value), 1e-300) if self.kept.value else max(self.unit.amount, 1e-300)
+        step = STEP / math.sqrt(1 + self.numbers[1] / FADING)
+        self.numbers[0] = min(max(self.numbers[0] - step * surplus / scale, 0.0), HIGHEST)
+        self.numbers[1] += 1
+        self.numbers[2] += (kept - self.numbers[2]) / min(self.numbers[1], MEMORY)
+        if self.is_out_of_reach and not self.numbers[4]:
+            self.numbers[4] = 1.0
+            warnings.warn(self.doubt, LimitWarning, stacklevel=stacklevel + 1)
+
+    @property
+    def doubt(self) -> str:
+        """That the bound is out of reach, in words."""
+        formula, sign, value = self.kept.argument
+        return (
+            f"{formula} {sign} {value:g} cannot be kept: the mean is {self.mean:.4g}, and about {self.reachable:.4g} if decisions "
+            "aimed at nothing else. Choose another value, or another range of actions."
+        )
+
+    def _signed(self, gain: float) -> float:
+        return gain if self.kept.sign == ">=" else 0.0 - gain
