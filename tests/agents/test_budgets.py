@@ -89,13 +89,18 @@ def test_the_decision_with_a_price_is_that_of_an_agent_whose_formula_has_the_pri
         parts={"won": "yes/no", "value": "amount"},
         hints={"won": "rises"},
     )
-    one, other = manul.Auto(**BID, spend_at_most=("won * action", 1e6, 50)), manul.Auto(actions=(0.0, 40.0), outcome=priced)
+    one, other = (
+        manul.Auto(**BID, spend_at_most=("won * action", 1e6, 50)),
+        manul.Auto(actions=(0.0, 40.0), outcome=priced),
+    )
     for number in range(40):
         context, decision = auction(number)[0], manul.Decision(float(number), 1 / 40)
         for agent in (one, other):
             agent.learn(context, decision, parts=parts_of(number, decision.action))
     one._host.player.prices = (0.7, 0.0, 0.0)
-    assert [one.best([x, 0.5]) for x in (-1.0, 0.0, 1.0)] == pytest.approx([other.best([x, 0.5]) for x in (-1.0, 0.0, 1.0)])
+    assert [one.best([x, 0.5]) for x in (-1.0, 0.0, 1.0)] == pytest.approx(
+        [other.best([x, 0.5]) for x in (-1.0, 0.0, 1.0)]
+    )
 
 
 def test_a_tight_budget_has_a_price_and_a_wide_one_has_none():
@@ -112,7 +117,9 @@ def test_batches_decide_and_learn_as_single_calls_do():
         contexts = np.array([auction(number)[0] for number in range(first, first + 40)])
         many = agents[0].decide_many(contexts)
         single = [agents[1].decide(context) for context in contexts]
-        assert list(many) == single
+        assert [(each.action, each.density, each.floor, each.id) for each in many] == [
+            (each.action, each.density, each.floor, each.id) for each in single
+        ]
         parts = [parts_of(first + row, each.action) for row, each in enumerate(single)]
         columns = {"won": [each["won"] for each in parts], "value": [each.get("value") for each in parts]}
         agents[0].learn_many(contexts, many, parts=columns)
@@ -261,17 +268,21 @@ def test_what_is_spent_is_an_outcome_of_logs_that_evaluate_judges():
     decisions, contexts = play(agent, 150), np.array([auction(number)[0] for number in range(150)])
     told = [parts_of(number, each.action) for number, each in enumerate(decisions)]
     parts = {"won": [each["won"] for each in told], "value": [each.get("value") for each in told]}
-    log = manul.Log(contexts, decisions, outcome=manul.Bid(), parts=parts)
+    ends = np.array([each.within or (0.0, 40.0) for each in decisions]).T
+    columns = [np.array([each[column] for each in decisions]) for column in (0, 1)]
+    log = manul.Log(contexts, *columns, lows=ends[0], highs=ends[1], outcome=manul.Bid(), parts=parts)
     spent = spent_by_period(decisions, 150)[0]
     assert log.with_outcome(agent.spending).losses.sum() == pytest.approx(spent)
     assert manul.evaluate(agent, log, outcome=agent.spending).value >= 0
-    assert "spent" in str(manul.compare({"now": agent}, log, outcome=agent.spending))
+    assert manul.compare({"now": agent}, log, outcome=agent.spending).rows[0].outcome.name == "spent"
 
 
 def test_a_cost_without_an_upper_bound_stops_when_nothing_is_left():
-    outcome = manul.Sale(cost=4.0, units=True)
-    agent = manul.Auto(actions=(5.0, 15.0), outcome=outcome, spend_at_most=("4 * units", 50.0, 100), decline=15.0)
-    assert agent.decline == 15.0
+    agent = manul.Auto(**BID, spend_at_most=("won * value", 20.0, 100), decline=0.0)
+    decision = agent.decide([0.0, 0.0])
+    assert decision.within is None
+    agent.learn([0.0, 0.0], decision, parts={"won": True, "value": 25.0})
+    assert agent.decide([0.0, 0.0]).action == 0.0
 
 
 @pytest.mark.parametrize(
@@ -279,7 +290,10 @@ def test_a_cost_without_an_upper_bound_stops_when_nothing_is_left():
     [
         ({"spend_at_most": 3}, "spend_at_most must be a formula, an amount and a period"),
         ({"spend_at_most": ("won * action", 0, "day")}, "must have an amount above 0 as its second value, got 0."),
-        ({"spend_at_most": ("won * action", "much", "day")}, "must have an amount above 0 as its second value, got 'much'"),
+        (
+            {"spend_at_most": ("won * action", "much", "day")},
+            "must have an amount above 0 as its second value, got 'much'",
+        ),
         ({"spend_at_most": ("won * action", 5, "month")}, "the period 'hour', 'day' or 'week'"),
         ({"spend_at_most": ("won * action", 5, 0)}, "the period 'hour', 'day' or 'week'"),
         ({"spend_at_most": ("won * action", 5, True)}, "the period 'hour', 'day' or 'week'"),
@@ -291,8 +305,12 @@ def test_a_cost_without_an_upper_bound_stops_when_nothing_is_left():
         ({"spend_at_most": BUDGET, "decline": 3.0}, "decline must spend nothing, but 'won * action' may be 3 at 3."),
         ({"spend_at_most": BUDGET, "decline": 50.0}, "decline must be in [0, 40], got 50.0."),
         ({"spend_at_most": BUDGET, "zone": "Oslo"}, "zone must be a time zone such as 'Europe/Oslo', got 'Oslo'."),
-        ({"spend_at_most": ("value", 5, 50), "late": "reserve", "decline": 0.0}, "late='reserve' needs a cost with an upper bound"),
-        ({"spend_at_most": ("won * value ** 2", 5, 50), "decline": 0.0}, "decline must spend nothing"),
+        (
+            {"spend_at_most": ("value", 5, 50), "late": "reserve", "decline": 0.0},
+            "late='reserve' needs a cost with an upper bound",
+        ),
+        ({"spend_at_most": ("won * value ** 2", 5, 50), "decline": 0.0}, "must be linear in counts and amounts"),
+        ({"spend_at_most": ("won * value", 5, 50)}, "decline must be given, an action that spends nothing"),
         ({"late": "carry"}, "late is for a budget"),
         ({"decline": 0.0}, "decline is for a budget"),
     ],

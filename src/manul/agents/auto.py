@@ -134,7 +134,9 @@ class Auto(BaseAgent[A]):
 
             limited = spend_at_most is not None or keep is not None
             number = ActionSpace(actions).is_number
-            return object.__new__(cls if cls is not Auto else (LimitedAuto if limited else Auto) if number else AutoKnobs)
+            return object.__new__(
+                cls if cls is not Auto else (LimitedAuto if limited else Auto) if number else AutoKnobs
+            )
 
     @overload
     def __init__(
@@ -241,7 +243,9 @@ class Auto(BaseAgent[A]):
         settings = {"late": self.late, "carry": self.carry, "decline": self.decline, "zone": self.zone}
         for name, value in settings.items() if self._spend_at_most is None else ():
             if value is not None and value is not False:
-                raise ParameterError(f"{name} is for a budget, as in spend_at_most=('won * action', 2000.0, 'day').", name)
+                raise ParameterError(
+                    f"{name} is for a budget, as in spend_at_most=('won * action', 2000.0, 'day').", name
+                )
 
     @property
     def spend_at_most(self) -> Any:
@@ -257,7 +261,9 @@ class Auto(BaseAgent[A]):
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor; those of limits in expectation only if there are some."""
         named = super().parameters
-        return {name: value for name, value in named.items() if name not in IN_EXPECTATION or value not in (None, False)}
+        return {
+            name: value for name, value in named.items() if name not in IN_EXPECTATION or value not in (None, False)
+        }
 
     def _take_contexts(self, seen: Seen) -> None:
         """Take contexts like those that a prior has seen."""

@@ -58,6 +58,7 @@ class Account:
         self._budget, self.pacing = budget, Pacing()
         self.decisions = 0
         self.period = math.nan  # when the current one began
+        self.share = 0.0  # of the period before the latest decision
         self.available, self.spent = budget.amount, 0.0
         self._held = self._variance = 0.0  # of open decisions of the period
         self._in_flight = 0
@@ -111,6 +112,7 @@ class Account:
         left, slot = self.left(moment), slot_of(moment)
         self.slots[1, slot] += self.pacing.price
         self.pacing.learn(moment, expected, left=left, amount=self._budget.amount)
+        self.share = moment.share
         number, self.decisions = self.decisions, self.decisions + 1
         self.open[number] = booking
         self._hold(booking, 1)
@@ -154,7 +156,8 @@ class Account:
 
     def state(self) -> model_files.Arrays:
         """The state as arrays of a file."""
-        about = [self.decisions, self.period, self.available, self.spent, self._held, self._variance, self._in_flight]
+        money = [self.available, self.spent, self._held, self._variance]
+        about = [self.decisions, self._in_flight, self.period, self.share, *money]
         numbers = np.array([[number, *booking] for number, booking in self.open.items()], np.float64)
         pacing = self.pacing
         return {
@@ -176,8 +179,8 @@ class Account:
             if array.dtype != np.float64 or not fits or (name not in GROWING and array.shape != shape):
                 raise model_files.mismatch_error()
         about = arrays["account"].tolist()
-        self.decisions, self._in_flight = int(about[0]), int(about[6])
-        self.period, self.available, self.spent, self._held, self._variance = about[1:6]
+        self.decisions, self._in_flight = int(about[0]), int(about[1])
+        self.period, self.share, self.available, self.spent, self._held, self._variance = about[2:]
         self.slots = arrays["account_slots"].copy()
         rows = arrays["account_open"].tolist()
         self.open = {int(row[0]): Booking(row[1], int(row[2]), *row[3:]) for row in rows}

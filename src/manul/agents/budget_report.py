@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,23 +13,27 @@ from manul.agents.kept_bound import KeptBound
 from manul.agents.pacing import SLOTS
 from manul.utils.validation import Floats
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 @dataclass(frozen=True)
 class BudgetReport:
-    """A budget in its current period: `available`, what was `spent`, and what is `held` back for decisions whose cost is not known yet.
+    """A budget in its current period: what is `available`, what was `spent`, and what is `held` back for decisions that wait for
+    their cost, of which there are `waiting`.
 
-    `pace` is what was spent relative to what was planned so far, `forecast` what will be spent at the end if it stays so, and `price`
-    the value that a decision must earn for one that it spends, beyond the one itself. `waiting` decisions have no cost yet. `planned` is what
-    was planned to be spent by the end of each twentieth of the period, and `spent_by_slot` what was. `periods` are the latest ones that are over.
+    `pace` is what was spent relative to what was planned so far, and `forecast` what will be spent at the end if it stays so.
+    `price` is what a decision must earn for one that it spends, beyond the one itself. `planned` is what should be spent by the
+    end of each twentieth of the period, and `spent_by_slot` what was, so far. `periods` are the latest ones that are over.
     """
 
     available: float
     spent: float
     held: float
-    pace: float
-    price: float
-    forecast: float
     waiting: int
+    pace: float
+    forecast: float
+    price: float
     planned: Floats = field(repr=False)
     spent_by_slot: Floats = field(repr=False)
     periods: tuple[Past, ...] = field(repr=False)
@@ -36,21 +41,19 @@ class BudgetReport:
     @classmethod
     def of(cls, account: Account) -> BudgetReport:
         """The report of an account."""
-        pacing, used = account.pacing, account.spent + account.held
-        decided = np.flatnonzero(pacing.current[1])
-        plan = pacing.plan()
-        over = float(plan[decided[-1]]) if len(decided) else 0.0  # as if the last slot were over
-        pace = used / (account.available * over) if over > 0 and account.available > 0 else math.nan
+        plan, used = account.pacing.plan(), account.spent + account.held
+        so_far = float(np.interp(account.share * SLOTS, np.arange(SLOTS + 1), [0.0, *plan]))
+        known = so_far > 0 and account.available > 0
         return cls(
             available=account.available,
             spent=account.spent,
             held=account.held,
-            pace=pace,
-            price=pacing.price,
-            forecast=min(used / over, max(account.available, used)) if over > 0 else math.nan,
             waiting=len(account.open),
+            pace=used / (account.available * so_far) if known else math.nan,
+            forecast=min(used / so_far, max(account.available, used)) if known else math.nan,
+            price=account.pacing.price,
             planned=account.available * plan,
-            spent_by_slot=np.cumsum(account.slots[0])[: decided[-1] + 1 if len(decided) else 0],
+            spent_by_slot=np.cumsum(account.slots[0])[: int(account.share * SLOTS) + 1],
             periods=tuple(account.past),
         )
 
@@ -61,12 +64,28 @@ class BudgetReport:
             f"forecast {self.forecast:.4g}, price {self.price:.3g}."
         )
 
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Plot what was spent in the current period, and what was planned; `axes` are those of matplotlib to draw on."""
+        from manul.plotting.budget_plots import pacing_plot
+
+        return pacing_plot(self.planned, self.spent_by_slot, axes)
+
+    def plot_periods(self, axes: Axes | None = None) -> Axes:
+        """Plot the share of the budget that each of the latest periods spent, and its mean price; `axes` are as in `plot`."""
+        from manul.plotting.budget_plots import periods_plot
+
+        return periods_plot(
+            [past.spent / past.available for past in self.periods], [past.price for past in self.periods], axes
+        )
+
 
 @dataclass(frozen=True)
 class KeepReport:
-    """A bound on the mean of a second outcome: the `mean` of about the latest 1,000 outcomes, the `value` to keep, and its `price`.
+    """A bound on the mean of a second outcome: the `value` to keep, the `mean` of about the latest 1,000 of all `outcomes`, and the
+    `price` of what is kept.
 
-    `reachable` is what decisions that aim at nothing else would keep, as far as the agent knows; `doubt` says that the bound is out of reach.
+    `reachable` is what decisions that aim at nothing else would keep, as far as the agent knows; `doubt` says that the bound is
+    out of reach.
     """
 
     formula: str
@@ -82,8 +101,8 @@ class KeepReport:
     def of(cls, bound: KeptBound) -> KeepReport:
         """The report of a bound."""
         doubt = bound.doubt if bound.is_out_of_reach else None
-        numbers = bound.mean, bound.price, bound.reachable, bound.outcomes
-        return cls(*bound.kept.argument, *numbers, doubt)
+        formula, sign, value = bound.kept.argument
+        return cls(formula, sign, value, bound.mean, bound.price, bound.reachable, bound.outcomes, doubt)
 
     def __str__(self) -> str:
         said = f"keep {self.formula} {self.sign} {self.value:g}: mean {self.mean:.4g} of {self.outcomes} outcomes, price {self.price:.3g}."

@@ -75,9 +75,10 @@ class LimitedAuto(Auto[A]):
 
     def _check_decline(self, budget: Budget) -> float:
         if budget.decline is not None:
-            action = check_number("decline", budget.decline, *self.actions, "Widen actions, or choose another one.")
+            low, high = self._range.low, self._range.high
+            action = check_number("decline", budget.decline, low, high, "Widen actions, or choose another one.")
             most = self._most_spent((action, action), {})
-            if most > 0:
+            if 0 < most < math.inf:  # of an amount, such as a price that others set, nobody but the caller knows
                 rule = f"decline must spend nothing, but {budget.argument[0]!r} may be {most:g} at {action:g}"
                 raise ParameterError(f"{rule}. Choose another action.", "decline")
             return action
@@ -113,9 +114,7 @@ class LimitedAuto(Auto[A]):
         """What is kept, as an outcome like `spending`."""
         return None if self._bound is None else self._bound.kept.outcome
 
-    def decide(
-        self, context: Context, within: Narrowing | None = None, *, at: datetime | None = None
-    ) -> Decision[A]:
+    def decide(self, context: Context, within: Narrowing | None = None, *, at: datetime | None = None) -> Decision[A]:
         """Draw an action for a `context`, as `Auto.decide`, that what is left of the budget `at` a time, now by default, can pay.
 
         The decision has the range that is left as `within`, and a number as `id`, which `learn` needs. If nothing is left, the
@@ -220,7 +219,8 @@ class LimitedAuto(Auto[A]):
         """Learn from the `parts` of a `decision` as `Auto.learn`, which are needed to know what was spent and kept."""
         spent, kept = self._read_limits(context, decision, parts)
         if not self._is_declined(decision):
-            super().learn(context, decision, loss, reward=reward, parts=parts)  # type: ignore[misc, arg-type]
+            told: Any = {"loss": loss, "reward": reward, "parts": parts}
+            super().learn(context, decision, **told)
         self._settle(decision.id, decision.arm, spent, kept)
 
     def _is_declined(self, decision: Decision[A]) -> bool:
@@ -229,7 +229,9 @@ class LimitedAuto(Auto[A]):
 
     def _read_limits(self, context: Any, decision: Decision[A], parts: Any) -> tuple[float, float]:
         if parts is None:
-            raise InputError(f"pass parts= to learn, because they say what is spent or kept: {self._formulas}.", "parts")
+            raise InputError(
+                f"pass parts= to learn, because they say what is spent or kept: {self._formulas}.", "parts"
+            )
         known = parts if isinstance(parts, Mapping) else {}
         spent = 0.0 if self._account is None else _value(self._spending, decision.action, context, known)
         kept = 0.0 if self._bound is None else _value(self._keeping, decision.action, context, known)
@@ -256,9 +258,7 @@ class LimitedAuto(Auto[A]):
                 raise InputError(f"{name} must have one value per context, got {len(given)} for {len(batch)}.", name)
         before = copy.deepcopy((self._account, self._bound)), self._host.decisions
         try:
-            drawn = [
-                self.decide(batch[row], ranges[row], at=times[row]) for row in range(len(batch))
-            ]
+            drawn = [self.decide(batch[row], ranges[row], at=times[row]) for row in range(len(batch))]
         except Exception:
             self._return_to(*before)
             raise
@@ -294,11 +294,12 @@ class LimitedAuto(Auto[A]):
         if learned.all():
             super().learn_many(contexts, decisions, **outcomes, parts=parts)
         elif learned.any():
-            places = np.flatnonzero(learned)
+            places = np.flatnonzero(learned).tolist()
             rows: Any = [batch[place] for place in places] if isinstance(batch, NamedBatch) else batch[places]
             some = {name: None if column is None else np.asarray(column)[places] for name, column in outcomes.items()}
-            told = {name: [column[place] for place in places] for name, column in (parts or {}).items()}  # type: ignore[index]
-            super().learn_many(rows, decisions[places], **some, parts=told)
+            columns: Any = parts
+            told: Any = {name: [column[place] for place in places] for name, column in columns.items()}
+            super().learn_many(rows, decisions[np.array(places)], **some, parts=told)
         ids = [None] * len(batch) if decisions.ids is None else decisions.ids.tolist()
         arms = [None] * len(batch) if decisions.arms is None else decisions.arms.tolist()
         for row in zip(ids, arms, spent.tolist(), kept.tolist(), strict=True):

@@ -18,7 +18,7 @@ SLOTS = 20  # of a period
 HIGHEST = 20.0  # price, in units of what is earned by what is spent
 MEMORY = 1000.0  # decisions that the unit of the price depends on
 STEP = 0.05  # of the price, for a decision that spends the planned amount too much
-FADING = 1000.0  # decisions after which steps have become a sixth shorter
+FADING, POWER = 1000.0, 0.25  # decisions, and how fast steps become shorter after them
 RENEWED = 0.3  # share of the latest period in the profile
 MOST_PLANNED = 4.0  # times the mean amount of a decision
 
@@ -108,7 +108,7 @@ class Pacing:
             decisions = self.decisions(moment)
             if planned is not None and decisions > 0:
                 mean = amount / decisions
-                step = STEP / (1 + self.unit.decisions / FADING) ** 0.25
+                step = STEP / (1 + self.unit.decisions / FADING) ** POWER
                 price = self.numbers[0] + step * (expected.spent - min(planned, MOST_PLANNED * mean)) / mean
                 self.numbers[0] = min(max(price, 0.0), HIGHEST)
                 self.numbers[1] += (self.numbers[0] - self.numbers[1]) / min(decisions, self.unit.decisions)
@@ -137,7 +137,7 @@ class Pacing:
     def plan(self) -> Floats:
         """The share of the budget that is planned to be spent at the end of each slot."""
         spent = self._profile if self.is_known else np.ones(SLOTS)
-        return np.cumsum(spent) / spent.sum()
+        return np.asarray(np.cumsum(spent) / spent.sum())
 
     @property
     def _profile(self) -> Floats:

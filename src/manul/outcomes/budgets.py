@@ -110,7 +110,9 @@ class Budget:
             first = decisions // self.period * self.period
             return Moment(float(first), float(self.period), (decisions - first) / self.period)
         zone = self._time_zone()
-        local = datetime.now(zone) if at is None else at.replace(tzinfo=zone) if at.tzinfo is None else at.astimezone(zone)
+        local = (
+            datetime.now(zone) if at is None else at.replace(tzinfo=zone) if at.tzinfo is None else at.astimezone(zone)
+        )
         start = local.replace(minute=0, second=0, microsecond=0)
         if self.period != "hour":
             days = local.weekday() if self.period == "week" else 0
@@ -132,7 +134,9 @@ class Budget:
         try:
             return ZoneInfo(self.zone)
         except (TypeError, ValueError, OSError, LookupError):
-            raise ParameterError(f"zone must be a time zone such as 'Europe/Oslo', got {self.zone!r:.60}.", "zone") from None
+            raise ParameterError(
+                f"zone must be a time zone such as 'Europe/Oslo', got {self.zone!r:.60}.", "zone"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,8 @@ class Kept:
         except ParameterError:
             rule = "keep must have a finite number as its third value"
             raise ParameterError(f"{rule}, got {value!r:.60}. Try 0.05.", "keep") from None
-        return cls(second_outcome("kept", outcome, formula, "keep"), sign, number)
+        better: Any = "high" if sign == ">=" else "low"
+        return cls(second_outcome("kept", outcome, formula, "keep", better=better), sign, number)
 
     @property
     def argument(self) -> tuple[str, Sign, float]:
@@ -179,7 +184,9 @@ class Kept:
         return formula if self.sign == ">=" else Formula("negative", (formula,))
 
 
-def second_outcome(name: str, outcome: Outcome, formula: Any, argument: str) -> Outcome:
+def second_outcome(
+    name: str, outcome: Outcome, formula: Any, argument: str, *, better: Literal["low", "high"] = "low"
+) -> Outcome:
     """An outcome beside another one, computed from some of its parts by a `formula`, which the `argument` of an agent says."""
     if outcome.formula is None:
         rule = f"{argument} needs an outcome with parts, such as outcome=manul.Bid()"
@@ -187,9 +194,11 @@ def second_outcome(name: str, outcome: Outcome, formula: Any, argument: str) -> 
     parsed = parse(formula, argument)
     used = {part: kind for part, kind in outcome.parts.items() if part in parsed.names}
     if not used:
-        advice = remedy(parsed.names[0] if parsed.names else "", outcome.parts, f"The parts are {', '.join(outcome.parts)}.")
+        advice = remedy(
+            parsed.names[0] if parsed.names else "", outcome.parts, f"The parts are {', '.join(outcome.parts)}."
+        )
         raise ParameterError(f"{argument} must use a part of the outcome, got {formula!r}. {advice}", argument)
     try:
-        return Outcome(name, range="auto", formula=str(parsed), parts=used)
+        return Outcome(name, better=better, range="auto", formula=str(parsed), parts=used)
     except ParameterError as error:
         raise ParameterError(str(error), argument) from None
