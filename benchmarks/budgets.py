@@ -11,12 +11,13 @@ expected spending of each day is the budget. Seeds from 1000 on are for the repo
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ EVENING, CHEAPER = 0.7, 0.6  # the share of a day before its evening, and what o
 WINDOWS = ((0, 1), (1, 4), (4, 16))  # days
 FLOOR, FLOOR_ROUNDS = 1.3, 4000  # times the conversion of the best prices without a floor
 FLOOR_WINDOWS = ((0, 300), (300, 1000), (1000, 4000))
-GRID = 513  # actions among which the best policies choose
+GRID = 257  # actions among which the best policies choose
+HIGHEST_PRICE = 50.0  # of what is spent
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +72,31 @@ class Auctions:
     def day(self, number: int) -> slice:
         return slice(number * self.per_day, (number + 1) * self.per_day)
 
-    def best(self, day: slice, price: float) -> tuple[float, float]:
-        """The expected profit and spending of a day's best bids if each unit spent costs a `price` more."""
+    def best(self, day: slice, budget: float) -> tuple[float, float]:
+        """The expected profit and spending of the best bids of a day whose expected spending is at most a `budget`."""
         bids = np.linspace(*self.actions, GRID)[:, np.newaxis]
         chance = self.chance(bids, day)
-        chosen = np.argmax((self.mean_values[day] - (1 + price) * bids) * chance, axis=0)
-        bid, chances = bids[chosen, 0], np.take_along_axis(chance, chosen[np.newaxis], 0)[0]
-        return float(((self.mean_values[day] - bid) * chances).sum()), float((bid * chances).sum())
+        spent = bids * chance
+        profit = self.mean_values[day] * chance - spent
 
-    def budget(self) -> float:
-        """40 % of what the best bids of a day spend."""
-        days = range(len(self) // self.per_day)
-        return FREE_SHARE * float(np.mean([self.best(self.day(day), 0.0)[1] for day in days]))
+        def priced(price: float) -> tuple[float, float]:
+            chosen = np.argmax(profit - price * spent, axis=0)[np.newaxis]
+            sums = (np.take_along_axis(each, chosen, 0).sum() for each in (profit, spent))
+            return tuple(map(float, sums))  # type: ignore[return-value]
 
-    def optimum(self, day: slice, budget: float) -> float:
-        """The expected profit of the best bids of a day whose expected spending is at most a budget."""
-        low, high = 0.0, 50.0
-        for _ in range(40):
+        low, high = 0.0, HIGHEST_PRICE
+        if priced(0.0)[1] <= budget:
+            return priced(0.0)
+        for _ in range(25):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.best(day, middle)[1] > budget else (low, middle)
-        return self.best(day, high)[0]
+            low, high = (middle, high) if priced(middle)[1] > budget else (low, middle)
+        return priced(high)
+
+    @cached_property
+    def budget(self) -> float:
+        """40 % of what the best bids of a day spend without a budget."""
+        days = range(len(self) // self.per_day)
+        return FREE_SHARE * float(np.mean([self.best(self.day(day), math.inf)[1] for day in days]))
 
 
 def auctions(
@@ -123,7 +130,7 @@ class Played:
 
 def play_paced(world: Auctions, seed: int, *, late: Any = None, delay: int = 0) -> Played:
     """The agent with a budget; outcomes are known after so many auctions."""
-    budget: Any = ("won * action", world.budget(), world.per_day)
+    budget: Any = ("won * action", world.budget, world.per_day)
     agent: Any = manul.Auto(actions=world.actions, outcome=manul.Bid(), spend_at_most=budget, late=late, seed=seed)
     bids, decisions = np.zeros(len(world)), []
     for number, context in enumerate(world.contexts):
@@ -140,7 +147,7 @@ def play_paced(world: Auctions, seed: int, *, late: Any = None, delay: int = 0) 
 def play_until_gone(world: Auctions, seed: int) -> Played:
     """The agent without a budget, whose bids are at most what is left of it."""
     agent: Any = manul.Auto(actions=world.actions, outcome=manul.Bid(), seed=seed)
-    bids, budget, left = np.zeros(len(world)), world.budget(), 0.0
+    bids, budget, left = np.zeros(len(world)), world.budget, 0.0
     for number, context in enumerate(world.contexts):
         left = budget if number % world.per_day == 0 else left
         if left < 0.05:
@@ -167,8 +174,8 @@ PLAYERS: dict[str, Callable[[Auctions, int], Played]] = {
 
 def measure_budget(world: Auctions, played: Played) -> list[float]:
     """Shares of the fluid optimum by window, the share of days over the budget from day 5 on, the worst day, and the total spent."""
-    budget, days = world.budget(), len(world) // world.per_day
-    optima = np.array([world.optimum(world.day(day), budget) for day in range(days)])
+    budget, days = world.budget, len(world) // world.per_day
+    optima = np.array([world.best(world.day(day), budget)[0] for day in range(days)])
     earned = world.profits(played.bids).reshape(days, -1).sum(axis=1)
     shares = [float(earned[first:last].sum() / optima[first:last].sum()) for first, last in WINDOWS]
     used = played.spent / budget
@@ -178,7 +185,7 @@ def measure_budget(world: Auctions, played: Played) -> list[float]:
 def days_over(seed: int) -> float:
     """Days of 125 of 100 auctions on which more than the budget was spent, if costs are known at once."""
     world = auctions(seed, evenings=seed % 2 == 1, days=125, per_day=100)
-    return float((play_paced(world, seed).spent > world.budget() * (1 + 1e-9)).sum())
+    return float((play_paced(world, seed).spent > world.budget * (1 + 1e-9)).sum())
 
 
 FLOORS: dict[str, Callable[[int, int], Market]] = {
@@ -333,7 +340,7 @@ def table(results: Results) -> Iterator[str]:
 def cost(rounds: int = 2000) -> Iterator[Check]:
     """Time of decide and learn with a budget and without."""
     world = auctions(HELD_OUT, days=4)
-    budget: Any = ("won * action", world.budget(), PER_DAY)
+    budget: Any = ("won * action", world.budget, PER_DAY)
     times = []
     for settings in ({"spend_at_most": budget}, {}):
         agent: Any = manul.Auto(actions=world.actions, outcome=manul.Bid(), seed=0, **settings)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from manul import _core
-from manul.actions.decision import A, Narrowing
+from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.kinds.choice import Choice, O
 from manul.actions.kinds.knob import Knob, mix_levels
 from manul.actions.kinds.span import Span
@@ -31,7 +32,7 @@ from manul.agents.base import BaseAgent, row_ends
 from manul.agents.critic_report import Report, critic_report, formula_report, loss_unit
 from manul.agents.player_host import Seen, host_of
 from manul.agents.priors import PARTS, Prior, prior_in, prior_of
-from manul.contexts.schema import Context
+from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
 from manul.outcomes import AnyRange, Outcome
 from manul.outcomes.budgets import Late, Period, Sign
@@ -112,6 +113,18 @@ class Auto(BaseAgent[A]):
     tens of rounds, and by round 1,536 in any case; `report().prior` is its share in the predictions, and None afterwards.
     It is for a range of numbers.
 
+    `spend_at_most` is a budget for a range of numbers and an outcome with parts: a formula of what is spent, an amount, and a period,
+    such as ("won * action", 2000.0, "day"). The period is an "hour", "day" or "week" in the time `zone`, "UTC" by default, of the
+    time `at` which is decided, or a number of decisions. The budget is spent where it earns most, by a price that is learned, and
+    never exceeded if costs are known at once and have an upper bound: what is left cuts the range before an action is drawn, and
+    `decline` is the action that spends nothing, by default an end of the range. If costs come `late`, "reserve" holds back what is
+    expected plus a margin, and "carry" takes what was expected wrongly from the next period. With `carry`, what a period leaves is
+    added to the next one. Set `spend_at_most` to change the amount.
+
+    `keep` is a bound on the mean of a second outcome, such as ("bought", ">=", 0.05) or ("(action - 20) * bought", ">=", 1.5). It has
+    a learned price too, and holds in expectation, over about 1,000 outcomes; if it cannot be kept, the report and a warning say so.
+
+    >>> import manul
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
     >>> decision = agent.decide([0.3, 1.2])
     >>> agent.learn([0.3, 1.2], decision, loss=0.25)
@@ -119,6 +132,9 @@ class Auto(BaseAgent[A]):
     >>> decision = agent.decide({"country": "SE"})
     >>> sorted(decision.action), round(decision.density, 4), decision.densities["template"]
     (['price', 'template'], 0.0125, 0.5)
+    >>> agent = Auto(actions=(0.0, 40.0), outcome=manul.Bid(), spend_at_most=("won * action", 30.0, "day"))
+    >>> agent.decide({"source": "portal"}).within
+    (0.0, 30.0)
     """
 
     _needs_range = False
@@ -137,6 +153,15 @@ class Auto(BaseAgent[A]):
             return object.__new__(
                 cls if cls is not Auto else (LimitedAuto if limited else Auto) if number else AutoKnobs
             )
+
+    if TYPE_CHECKING:
+
+        def decide(
+            self, context: Context, within: Narrowing | None = None, *, at: datetime | None = None
+        ) -> Decision[A]: ...
+        def decide_many(
+            self, contexts: Contexts, within: Any = None, *, at: datetime | Sequence[datetime] | None = None
+        ) -> Decisions[A]: ...
 
     @overload
     def __init__(

@@ -19,6 +19,7 @@ from manul.actions.kinds.choice import Choice
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import BaseAgent
+from manul.agents.limits_in_expectation import limits_in_expectation
 from manul.agents.mapped import Mapped, SaveableAgent
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
@@ -404,6 +405,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
 def _check_agent(agent: SaveableAgent) -> None:
     if not isinstance(agent, Agent) or isinstance(agent, Rollout):
         raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
+    if "spend_at_most" in limits_in_expectation(agent):
+        rule = "agent must have no budget in a rollout, because the baseline spends money that the agent does not count"
+        raise ParameterError(f"{rule}. Leave out spend_at_most.", "agent")
 
 
 def _rows(contexts: Any) -> Any:

@@ -14,6 +14,7 @@ from manul.actions.distributions import Distributions
 from manul.actions.schedules import from_description
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
+from manul.agents.limits_in_expectation import limits_in_expectation
 from manul.contexts.schema import Context
 from manul.errors import ManulError
 from manul.outcomes import Outcome, outcome_of
@@ -83,6 +84,8 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
     agent = from_bytes(model)
     if not isinstance(agent, LoopAgent):
         raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
+    for name in limits_in_expectation(agent):
+        raise Invalid(f"{name} is not served yet, but the model has it. Use the agent in Python, or leave it out.", "model")
     both = {
         "actions": (LoopSpace.of(settings), agent.space),
         "losses": (settings.losses, outcome_of(agent).losses),
