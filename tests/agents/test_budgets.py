@@ -14,6 +14,7 @@ from manul.agents.pacing import SLOTS, Expectation, Pacing
 from manul.errors import InputError, ParameterError
 from manul.outcomes.budgets import Budget, Moment
 from manul.utils import model_files
+from tests.twins.budget_account import SlowAccount
 
 BID = {"actions": (0.0, 40.0), "outcome": manul.Bid()}
 BUDGET = ("won * action", 60.0, 50)
@@ -190,14 +191,14 @@ def test_decisions_of_somebody_else_teach_but_are_not_paid_from_the_budget():
 
 def test_many_decisions_without_costs_ask_how_to_count_them():
     agent = manul.Auto(**BID, spend_at_most=("won * action", 1e6, 500))
-    with pytest.raises(InputError, match="16 decisions wait for their cost, so late must be given.*reserve.*carry"):
+    with pytest.raises(InputError, match=r"16 decisions wait for their cost, so late must be given.*reserve.*carry"):
         agent.decide_many(np.zeros((17, 2)))
     assert agent.report().budget.waiting == 0
 
 
 def test_an_outcome_that_waits_asks_how_to_count_costs():
     outcome = manul.Bid(wait=manul.Wait(3600, default={"won": False}))
-    with pytest.raises(ParameterError, match="late must be given, because costs wait for the outcome. late='reserve'"):
+    with pytest.raises(ParameterError, match=r"late must be given, because costs wait for the outcome. late='reserve'"):
         manul.Auto(actions=(0, 40), outcome=outcome, spend_at_most=("won * action", 2000.0, "day"))
 
 
@@ -330,3 +331,67 @@ def test_a_budget_is_for_a_range_of_numbers(actions):
 def test_an_outcome_without_parts_has_nothing_to_spend():
     with pytest.raises(ParameterError, match="spend_at_most needs an outcome with parts"):
         manul.Auto(actions=(0, 40), rewards="auto", spend_at_most=BUDGET)
+
+
+@pytest.mark.parametrize("carry", [False, True])
+@pytest.mark.parametrize("late", [None, "reserve", "carry"])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_account_is_that_of_the_twin_after_any_bookings_and_costs(late, carry, seed):
+    rng = np.random.default_rng(seed)
+    account = Account(Budget.of(manul.Bid(), ("won * action", 50.0, 10), late=late, carry=carry))
+    twin, waiting = SlowAccount(50.0, 10, late=late, carry=carry), []
+    for _ in range(80):
+        moment = account.moment(None)
+        assert account.left(moment) == pytest.approx(twin.left())
+        held, variance = rng.uniform(0, 8), rng.uniform(0, 20)
+        number = account.book(moment, Expectation(), Booking(moment.period, 0, held, variance))
+        assert twin.book(held, variance) == number
+        waiting.append(number)
+        while waiting and (len(waiting) > 12 or rng.random() < 0.5):
+            settled, cost = waiting.pop(int(rng.integers(len(waiting)))), rng.uniform(0, 8)
+            account.settle(settled, cost)
+            twin.settle(settled, cost)
+
+
+def test_an_agent_with_a_budget_can_be_the_prior_of_another():
+    sister = manul.Auto(**BID, spend_at_most=BUDGET)
+    play(sister, 60)
+    agent = manul.Auto(**BID, spend_at_most=BUDGET, prior=sister)
+    assert (spent_by_period(play(agent, 100), 50) <= 60.0 + 1e-9).all()
+    assert agent.report().budget.spent <= 60.0
+
+
+def test_a_formula_may_use_numbers_of_the_context():
+    agent = manul.Auto(**BID, spend_at_most=("won * action * fee", 60.0, 50))
+    assert agent.decide({"fee": 3.0}).within == pytest.approx((0.0, 20.0))
+    with pytest.raises(InputError, match="The formula needs the number 'fee' in the context, which has none"):
+        agent.decide({"age": 3.0})
+
+
+def test_a_map_before_the_agent_keeps_its_budget():
+    agent = manul.Mapped(agent=manul.Auto(**BID, spend_at_most=BUDGET), features=manul.maps.Crosses())
+    assert (spent_by_period(play(agent, 100), 50) <= 60.0 + 1e-9).all()
+
+
+def test_a_rollout_refuses_an_agent_with_a_budget():
+    with pytest.raises(ParameterError, match="agent must have no budget in a rollout"):
+        manul.Rollout(manul.Auto(**BID, spend_at_most=BUDGET), baseline=3.0, outcome_range=(-40, 40))
+
+
+def test_a_negative_action_that_declines_is_saved():
+    agent = manul.Auto(
+        actions=(-5.0, 5.0), outcome=manul.Bid(), spend_at_most=("won * max(action, 0)", 9.0, 50), decline=0.0
+    )
+    assert manul.loads(manul.dumps(agent)).decline == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"), [("account", 0, -1.0), ("account", 4, np.nan), ("pacing", 0, np.inf)]
+)
+def test_a_file_with_an_impossible_account_is_refused(name, place, value):
+    agent = manul.Auto(**BID, spend_at_most=BUDGET)
+    play(agent, 60)
+    kind, parameters, arrays = model_files.contents(agent)
+    arrays[name][place] = value
+    with pytest.raises(manul.errors.FileError):
+        manul.loads(model_files.encode(kind, parameters, arrays))

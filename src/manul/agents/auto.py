@@ -286,9 +286,8 @@ class Auto(BaseAgent[A]):
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor; those of limits in expectation only if there are some."""
         named = super().parameters
-        return {
-            name: value for name, value in named.items() if name not in IN_EXPECTATION or value not in (None, False)
-        }
+        given = {name: value for name, value in named.items() if value is not None and value is not False}
+        return {name: value for name, value in named.items() if name not in IN_EXPECTATION or name in given}
 
     def _take_contexts(self, seen: Seen) -> None:
         """Take contexts like those that a prior has seen."""

@@ -57,7 +57,7 @@ class Account:
     def __init__(self, budget: Budget) -> None:
         self._budget, self.pacing = budget, Pacing()
         self.decisions = 0
-        self.period = math.nan  # when the current one began
+        self.period = -math.inf  # when the current one began
         self.share = 0.0  # of the period before the latest decision
         self.available, self.spent = budget.amount, 0.0
         self._held = self._variance = 0.0  # of open decisions of the period
@@ -94,7 +94,7 @@ class Account:
 
     def left(self, moment: Moment) -> float:
         """What is left of the budget for a decision at a moment."""
-        if moment.period == self.period or math.isnan(self.period):
+        if moment.period == self.period or math.isinf(self.period):
             return self.available - self.spent - self.held
         return self._budget.amount + self._carried(moment)
 
@@ -142,7 +142,7 @@ class Account:
         self._variance = self._variance + sign * booking.variance if self._in_flight else 0.0
 
     def _begin(self, moment: Moment) -> None:
-        if not math.isnan(self.period):
+        if not math.isinf(self.period):
             counts = self.pacing.current[1].sum()
             price = float(self.slots[1].sum() / max(counts, 1.0))
             self.past.append(Past(self.period, self.available, self.spent, self._held, price))
@@ -178,6 +178,8 @@ class Account:
             fits = array.ndim == len(shape) and array.shape[array.ndim - len(shape[1:]) :] == shape[1:]
             if array.dtype != np.float64 or not fits or (name not in GROWING and array.shape != shape):
                 raise model_files.mismatch_error()
+        if not _are_valid(arrays):
+            raise model_files.mismatch_error()
         about = arrays["account"].tolist()
         self.decisions, self._in_flight = int(about[0]), int(about[1])
         self.period, self.share, self.available, self.spent, self._held, self._variance = about[2:]
@@ -187,3 +189,13 @@ class Account:
         self.past = [Past(*row) for row in arrays["account_periods"].tolist()]
         self.pacing.numbers, self.pacing.unit.numbers = arrays["pacing"].copy(), arrays["pacing_unit"].copy()
         self.pacing.profile, self.pacing.current = (each.copy() for each in arrays["pacing_profile"])
+
+
+def _are_valid(arrays: model_files.Arrays) -> bool:
+    """Whether the numbers of a file can be those of an account."""
+    (period,), about = arrays["account"][2:3], np.delete(arrays["account"], 2)
+    numbers = np.concatenate([about, *(array.ravel() for name, array in arrays.items() if name != "account")])
+    counts, slots, profile = about[:2], arrays["account_open"][:, 2], arrays["pacing_profile"]
+    are_counts = (counts >= 0).all() and (counts <= model_files.MOST_ROUNDS).all()
+    are_slots = (slots >= 0).all() and (slots < SLOTS).all()
+    return bool(period < math.inf and np.isfinite(numbers).all() and are_counts and are_slots and (profile >= 0).all())

@@ -59,10 +59,8 @@ class BudgetReport:
 
     def __str__(self) -> str:
         held = f" and {self.held:.4g} held back" if self.held else ""
-        return (
-            f"budget: {self.spent:.4g} of {self.available:.4g} spent{held}, {self.pace:.2f} of the plan, "
-            f"forecast {self.forecast:.4g}, price {self.price:.3g}."
-        )
+        plan = "" if math.isnan(self.pace) else f", {self.pace:.2f} of the plan, forecast {self.forecast:.4g}"
+        return f"budget: {self.spent:.4g} of {self.available:.4g} spent{held}{plan}, price {self.price:.3g}."
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Plot what was spent in the current period, and what was planned; `axes` are those of matplotlib to draw on."""

@@ -79,7 +79,7 @@ class Pacing:
     def __init__(self) -> None:
         self.unit = Unit()
         # In units: the price now, and its slow mean; whether a profile is known; the share of the period before its first decision.
-        self.numbers = np.array([0.0, 0.0, 0.0, math.nan])
+        self.numbers = np.array([0.0, 0.0, 0.0, -1.0])
         self.profile = np.zeros((2, SLOTS))  # what is spent at the usual price, and decisions
         self.current = np.zeros((2, SLOTS))  # the same of the period that is not over
 
@@ -100,7 +100,7 @@ class Pacing:
 
     def learn(self, moment: Moment, expected: Expectation, *, left: float, amount: float) -> None:
         """Move the price after a decision: `left` of the budget's `amount` was left before it."""
-        if math.isnan(self.numbers[3]):
+        if self.numbers[3] < 0:
             self.numbers[3] = moment.share
         if not math.isnan(expected.spent):
             self.unit.learn(expected.value, expected.spent)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PREFIX = "1."  # of the arrays of a prior in the state of a player
 RING = 2**22  # entries of named contexts in the memory of an agent
 ROWS = 2048  # the rounds that the core remembers of a prior, more than a process that is not retired needs
-_OWN = ("start", "prior", "prior_losses")
+_OWN = ("start", "prior", "prior_losses", "prices")
 PARTS = {"part_scales", "part_experts", "parts", "judge"}  # arrays of the models of an outcome's parts
 _PER_ROUND = ("contexts", "actions", "losses", "predictions", "tree_targets")
 

@@ -85,7 +85,9 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
     if not isinstance(agent, LoopAgent):
         raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
     for name in limits_in_expectation(agent):
-        raise Invalid(f"{name} is not served yet, but the model has it. Use the agent in Python, or leave it out.", "model")
+        raise Invalid(
+            f"{name} is not served yet, but the model has it. Use the agent in Python, or leave it out.", "model"
+        )
     both = {
         "actions": (LoopSpace.of(settings), agent.space),
         "losses": (settings.losses, outcome_of(agent).losses),
