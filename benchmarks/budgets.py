@@ -188,10 +188,11 @@ def days_over(seed: int) -> float:
     return float((play_paced(world, seed).spent > world.budget * (1 + 1e-9)).sum())
 
 
+IMPOSSIBLE, TOO_HIGH = "a floor that no price reaches", 1.2  # times the highest conversion
 FLOORS: dict[str, Callable[[int, int], Market]] = {
     "conversion 5 %": partial(conversion, 0.05),
     "conversion 30 %": partial(conversion, 0.3),
-    "saturation": saturation,
+    IMPOSSIBLE: saturation,
 }
 
 
@@ -224,11 +225,17 @@ def free_conversion(market: Market) -> float:
     return float((profits.max(axis=0) / (prices[chosen] - market.cost)).mean())
 
 
+def highest_conversion(market: Market) -> float:
+    """The conversion of the lowest prices."""
+    price = market.actions[0] + 1e-3 * (market.actions[1] - market.actions[0])
+    return float((-market.expected(price, ALL) / (price - market.cost)).mean())
+
+
 def measure_floor(name: str, seed: int) -> list[float]:
     """The conversion as a share of the floor by window, the profit as a share of the best one with it, and when it was said to be
     out of reach, 0 if never."""
     market = FLOORS[name](seed, FLOOR_ROUNDS)
-    floor = FLOOR * free_conversion(market)
+    floor = FLOOR * free_conversion(market) if name != IMPOSSIBLE else TOO_HIGH * highest_conversion(market)
     outcome = manul.Sale(cost=market.cost)
     agent: Any = manul.Auto(actions=market.actions, outcome=outcome, keep=("bought", ">=", floor), seed=seed)
     prices, said = np.zeros(FLOOR_ROUNDS), 0
@@ -280,7 +287,7 @@ Results = dict[Cell, Array]
 """Numbers: a row per seed."""
 HEADS = {
     "budgets": ("day 1", "days 2-4", "days 5-16", "days over", "worst day", "total spent"),
-    "floors": ("kept 0-300", "300-1000", "1000-4000", "profit 0-300", "300-1000", "1000-4000", "out of reach"),
+    "floors": ("kept 0-300", "300-1000", "1000-4000", "profit 0-300", "300-1000", "1000-4000", "warned at"),
     "days": ("days over",),
 }
 HEADS["late"] = HEADS["budgets"]
@@ -318,8 +325,8 @@ def checks(results: Results) -> Iterator[Check]:
         yield from most("below the floor, worst seed", cell, lambda rows: float((1 - rows[:, 2]).max()), 0.03)
         yield from missed("profit, rounds 1000 to 4000", cell, 5, profit)
     yield from most(
-        "round of the last report that it is out of reach",
-        ("floors", "saturation", "keep"),
+        "round of the latest warning",
+        ("floors", IMPOSSIBLE, "keep"),
         lambda rows: float(np.where(rows[:, 6] > 0, rows[:, 6], np.inf).max()),
         2000,
     )

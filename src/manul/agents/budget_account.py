@@ -20,12 +20,13 @@ GROWING = ("account_open", "account_periods")  # arrays of any length
 
 
 class Booking(NamedTuple):
-    """What is held back for a decision in a slot of a period, and the variance of its cost."""
+    """What is held back for a decision in a slot of a period, the variance of its cost, and what was expected, NaN if that is not known."""
 
     period: float
     slot: int
     held: float
     variance: float
+    expected: float = math.nan
 
 
 class Past(NamedTuple):
@@ -125,6 +126,7 @@ class Account:
         booking = self.open.pop(number, None)
         if booking is None:
             return
+        self.pacing.calibration.learn(booking.expected, cost)
         if booking.period == self.period:
             self._hold(booking, -1)
             self.spent += cost
@@ -163,11 +165,12 @@ class Account:
         return {
             "account": np.array(about, np.float64),
             "account_slots": self.slots.copy(),
-            "account_open": numbers.reshape(-1, 5),
+            "account_open": numbers.reshape(-1, 6),
             "account_periods": np.array(self.past, np.float64).reshape(-1, 5),
             "pacing": pacing.numbers.copy(),
             "pacing_profile": np.stack([pacing.profile, pacing.current]),
             "pacing_unit": pacing.unit.numbers.copy(),
+            "pacing_calibration": pacing.calibration.numbers.copy(),
         }
 
     def restore(self, arrays: model_files.Arrays) -> None:
@@ -188,13 +191,19 @@ class Account:
         self.open = {int(row[0]): Booking(row[1], int(row[2]), *row[3:]) for row in rows}
         self.past = [Past(*row) for row in arrays["account_periods"].tolist()]
         self.pacing.numbers, self.pacing.unit.numbers = arrays["pacing"].copy(), arrays["pacing_unit"].copy()
+        self.pacing.calibration.numbers = arrays["pacing_calibration"].copy()
         self.pacing.profile, self.pacing.current = (each.copy() for each in arrays["pacing_profile"])
 
 
 def _are_valid(arrays: model_files.Arrays) -> bool:
     """Whether the numbers of a file can be those of an account."""
     (period,), about = arrays["account"][2:3], np.delete(arrays["account"], 2)
-    numbers = np.concatenate([about, *(array.ravel() for name, array in arrays.items() if name != "account")])
+    others = {
+        **arrays,
+        "account": about,
+        "account_open": arrays["account_open"][:, :5],
+    }  # an expectation may be unknown
+    numbers = np.concatenate([array.ravel() for array in others.values()])
     counts, slots, profile = about[:2], arrays["account_open"][:, 2], arrays["pacing_profile"]
     are_counts = (counts >= 0).all() and (counts <= model_files.MOST_ROUNDS).all()
     are_slots = (slots >= 0).all() and (slots < SLOTS).all()

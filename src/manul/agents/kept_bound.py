@@ -15,6 +15,8 @@ HIGHEST = 10.0  # price, in units of what is earned by what is kept
 STEP = 0.05  # of the price, for an outcome that misses the whole bound
 FADING = 500.0  # outcomes after which steps are shorter by a third
 ENOUGH = 200.0  # outcomes, and decisions, before a bound is said to be out of reach
+TRIED = 5.0  # a price at which a bound that is missed all the same is out of reach
+SURE = 3.0  # standard errors by which it is missed then
 
 
 class KeptBound:
@@ -31,8 +33,9 @@ class KeptBound:
 
     def __init__(self, kept: Kept) -> None:
         self.kept, self.unit = kept, Unit()
-        # The price in units; outcomes; means of what they kept and of the most that any action keeps; whether it has warned.
-        self.numbers = np.zeros(5)
+        # The price in units; outcomes; means of what they kept, of its square, and of the most that any action keeps; whether it has
+        # warned.
+        self.numbers = np.zeros(6)
 
     @property
     def price(self) -> float:
@@ -51,21 +54,24 @@ class KeptBound:
     @property
     def reachable(self) -> float:
         """The mean of what decisions would keep that try nothing else, as far as the agent knows; NaN if it does not know."""
-        return self._signed(float(self.numbers[3])) if self.unit.decisions else math.nan
+        return self._signed(float(self.numbers[4])) if self.unit.decisions else math.nan
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Whether no decisions would keep it, or its price is as high as it may be."""
-        known = min(float(self.numbers[1]), self.unit.decisions) >= ENOUGH
-        short = self.kept.surplus(self.mean) < 0 and self.kept.surplus(self.reachable) < 0
-        return known and (short or float(self.numbers[0]) >= HIGHEST)
+        """Whether it is missed by more than chance, and no decisions would keep it, or its price is high."""
+        price, outcomes, mean, square, _, _ = self.numbers.tolist()
+        if min(outcomes, self.unit.decisions) < ENOUGH:
+            return False
+        error = math.sqrt(max(square - mean**2, 0.0) / min(outcomes, MEMORY))
+        hopeless = self.kept.surplus(self.reachable) < 0 or price >= TRIED
+        return hopeless and self.kept.surplus(mean) < -SURE * error
 
     def decide(self, expected: Expectation) -> None:
         """Take account of what is expected of a decision; `kept` and `most_kept` are high if they are good."""
         if math.isnan(expected.kept):
             return
         self.unit.learn(expected.value, expected.kept)
-        self.numbers[3] += (expected.most_kept - self.numbers[3]) / min(self.unit.decisions, MEMORY)
+        self.numbers[4] += (expected.most_kept - self.numbers[4]) / min(self.unit.decisions, MEMORY)
 
     def learn(self, kept: float, *, stacklevel: int = 1) -> None:
         """Move the price after an outcome, and warn once if the bound is out of reach."""
@@ -74,9 +80,10 @@ class KeptBound:
         step = STEP / math.sqrt(1 + self.numbers[1] / FADING)
         self.numbers[0] = min(max(self.numbers[0] - step * surplus / scale, 0.0), HIGHEST)
         self.numbers[1] += 1
-        self.numbers[2] += (kept - self.numbers[2]) / min(self.numbers[1], MEMORY)
-        if self.is_out_of_reach and not self.numbers[4]:
-            self.numbers[4] = 1.0
+        rate = 1 / min(self.numbers[1], MEMORY)
+        self.numbers[2:4] += rate * (np.array([kept, kept**2]) - self.numbers[2:4])
+        if self.is_out_of_reach and not self.numbers[5]:
+            self.numbers[5] = 1.0
             warnings.warn(self.doubt, LimitWarning, stacklevel=stacklevel + 1)
 
     @property
@@ -84,8 +91,8 @@ class KeptBound:
         """That the bound is out of reach, in words."""
         formula, sign, value = self.kept.argument
         return (
-            f"{formula} {sign} {value:g} cannot be kept: the mean is {self.mean:.4g}, and about {self.reachable:.4g} if decisions "
-            "aimed at nothing else. Choose another value, or another range of actions."
+            f"{formula} {sign} {value:g} cannot be kept: the mean is {self.mean:.4g}, although decisions aim at little else. "
+            "Choose another value, or another range of actions."
         )
 
     def _signed(self, gain: float) -> float:

@@ -198,14 +198,15 @@ class LimitedAuto(Auto[A]):
         low = min(max(self.decline - width / 2, self._range.low), self._range.high - width)
         return low, low + width
 
-    def _held(self, action: float, fields: Mapping[str, float]) -> tuple[float, float]:
-        """What is held back for an action, and the variance of its cost: at most that of all or nothing."""
+    def _held(self, action: float, fields: Mapping[str, float]) -> tuple[float, float, float]:
+        """What is held back for an action, the variance of its cost, at most that of all or nothing, and what is expected."""
         assert self._account is not None
         most, late = self._most_spent((action, action), fields), self._account.budget.late
         expected = self._host.player.expected_spending(action)
         if late is None or math.isnan(expected):  # before the first costs are known, all of it
-            return most if math.isfinite(most) else 0.0, 0.0
-        return expected, max(expected * (most - expected), 0.0) if late == "reserve" else 0.0
+            return most if math.isfinite(most) else 0.0, 0.0, expected
+        held = min(self._account.pacing.calibration.ratio * expected, most)
+        return held, max(held * (most - held), 0.0) if late == "reserve" else 0.0, expected
 
     def learn(
         self,
@@ -341,7 +342,7 @@ class LimitedAuto(Auto[A]):
             self._account.restore({name: arrays[name] for name in own})
         if self._bound is not None:
             bound, unit = model_files.vectors(
-                {name: arrays[name] for name in _ARRAYS}, bound=("f8", 5), bound_unit=("f8", 3)
+                {name: arrays[name] for name in _ARRAYS}, bound=("f8", 6), bound_unit=("f8", 3)
             )
             self._bound.numbers, self._bound.unit.numbers = bound.copy(), unit.copy()
         super()._restore(player, {name: array for name, array in arrays.items() if name not in names})

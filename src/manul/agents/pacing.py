@@ -19,6 +19,7 @@ HIGHEST = 20.0  # price, in units of what is earned by what is spent
 MEMORY = 1000.0  # decisions that the unit of the price depends on
 STEP = 0.05  # of the price, for a decision that spends the planned amount too much
 FADING, POWER = 1000.0, 0.25  # decisions, and how fast steps become shorter after them
+CALIBRATED, DOUBT = 2000.0, 200.0  # decisions that calibrate what is expected, and those that would make it half right
 RENEWED = 0.3  # share of the latest period in the profile
 MOST_PLANNED = 4.0  # times the mean amount of a decision
 
@@ -65,6 +66,26 @@ class Unit:
         )
 
 
+class Calibration:
+    """What was spent relative to what was expected: models of parts that hardly ever happen expect too little. Its state are `numbers`."""
+
+    def __init__(self) -> None:
+        self.numbers = np.zeros(
+            3
+        )  # decisions, what they were expected to spend, and what they have spent; the latest count more
+
+    @property
+    def ratio(self) -> float:
+        """What is spent for one that is expected."""
+        decisions, expected, spent = self.numbers.tolist()
+        return (spent / expected * decisions + DOUBT) / (decisions + DOUBT) if expected > 0 else 1.0
+
+    def learn(self, expected: float, spent: float) -> None:
+        """Take account of what a decision was expected to spend, and has spent."""
+        if not math.isnan(expected):
+            self.numbers[:] = (1 - 1 / CALIBRATED) * self.numbers + (1.0, expected, spent)
+
+
 class Pacing:
     """The price and the profile of a budget's periods.
 
@@ -77,7 +98,7 @@ class Pacing:
     """
 
     def __init__(self) -> None:
-        self.unit = Unit()
+        self.unit, self.calibration = Unit(), Calibration()
         # In units: the price now, and its slow mean; whether a profile is known; the share of the period before its first decision.
         self.numbers = np.array([0.0, 0.0, 0.0, -1.0])
         self.profile = np.zeros((2, SLOTS))  # what is spent at the usual price, and decisions
@@ -109,7 +130,8 @@ class Pacing:
             if planned is not None and decisions > 0:
                 mean = amount / decisions
                 step = STEP / (1 + self.unit.decisions / FADING) ** POWER
-                price = self.numbers[0] + step * (expected.spent - min(planned, MOST_PLANNED * mean)) / mean
+                spent = self.calibration.ratio * expected.spent
+                price = self.numbers[0] + step * (spent - min(planned, MOST_PLANNED * mean)) / mean
                 self.numbers[0] = min(max(price, 0.0), HIGHEST)
                 self.numbers[1] += (self.numbers[0] - self.numbers[1]) / min(decisions, self.unit.decisions)
         slot = slot_of(moment)
@@ -153,6 +175,9 @@ class Pacing:
             latest[:, :before] = latest[:, before:].mean(axis=1, keepdims=True)
         self.profile = (1 - RENEWED) * self.profile + RENEWED * latest if self.is_known else latest
         self.numbers[2], self.current = 1.0, np.zeros((2, SLOTS))
+        self.numbers[0] = self.numbers[
+            1
+        ]  # the last price was about the rest of the budget, which is nothing to begin with
 
 
 def slot_of(moment: Moment) -> int:
