@@ -395,3 +395,13 @@ def test_a_file_with_an_impossible_account_is_refused(name, place, value):
     arrays[name][place] = value
     with pytest.raises(manul.errors.FileError):
         manul.loads(model_files.encode(kind, parameters, arrays))
+
+
+def test_decisions_that_decline_need_no_report():
+    agent = manul.Auto(**BID, spend_at_most=("won * action", 1e-9, 500))
+    assert [agent.decide([0.0, 0.0]).action for _ in range(40)] == [0.0] * 40
+
+
+def test_a_budget_cannot_be_added_later():
+    with pytest.raises(ParameterError, match="spend_at_most cannot be added to an agent"):
+        manul.Auto(**BID).spend_at_most = BUDGET

@@ -274,13 +274,29 @@ class Auto(BaseAgent[A]):
 
     @property
     def spend_at_most(self) -> Any:
-        """What is spent at most; None without a budget."""
-        return self._spend_at_most
+        """What is spent at most: a formula, an amount, which can be changed at any time, and a period; None without a budget."""
+        return None
+
+    @spend_at_most.setter
+    def spend_at_most(self, spend_at_most: Any) -> None:
+        raise ParameterError(
+            f"spend_at_most cannot be added to an agent, got {spend_at_most!r:.60}. Make a new one.", "spend_at_most"
+        )
 
     @property
     def keep(self) -> Any:
-        """What is kept in the mean; None without a bound."""
-        return self._keep
+        """What is kept in the mean: a part or formula, a sign, and a number; None without a bound."""
+        return None
+
+    @property
+    def spending(self) -> Outcome | None:
+        """What a budget pays for, as an outcome that `evaluate` and `compare` judge in logs with the parts; None without a budget."""
+        return None
+
+    @property
+    def kept(self) -> Outcome | None:
+        """What is kept, as an outcome like `spending`."""
+        return None
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -106,8 +106,8 @@ class Account:
             return rest + self._budget.amount * (self._budget.periods_between(self.period, moment.period) - 1)
         return min(rest, 0.0) if self._budget.late == "carry" else 0.0
 
-    def book(self, moment: Moment, expected: Expectation, booking: Booking) -> int:
-        """Count a decision at a moment, for which a booking holds back its cost; returns its number."""
+    def book(self, moment: Moment, expected: Expectation, booking: Booking | None) -> int:
+        """Count a decision at a moment, for which a booking, if it can spend anything, holds back its cost; returns its number."""
         if moment.period != self.period:
             self._begin(moment)
         left, slot = self.left(moment), slot_of(moment)
@@ -115,8 +115,9 @@ class Account:
         self.pacing.learn(moment, expected, left=left, amount=self._budget.amount)
         self.share = moment.share
         number, self.decisions = self.decisions, self.decisions + 1
-        self.open[number] = booking
-        self._hold(booking, 1)
+        if booking is not None:
+            self.open[number] = booking
+            self._hold(booking, 1)
         while len(self.open) > MOST_OPEN:
             self.open.pop(next(iter(self.open)))
         return number

@@ -90,7 +90,6 @@ class LimitedAuto(Auto[A]):
 
     @property
     def spend_at_most(self) -> Any:
-        """What is spent at most: a formula, an amount, which can be changed at any time, and a period."""
         return None if self._account is None else self._account.budget.argument
 
     @spend_at_most.setter
@@ -101,17 +100,14 @@ class LimitedAuto(Auto[A]):
 
     @property
     def keep(self) -> Any:
-        """What is kept in the mean: a part or formula, a sign, and a number."""
         return None if self._bound is None else self._bound.kept.argument
 
     @property
     def spending(self) -> Outcome | None:
-        """What is spent, as an outcome: `evaluate` and `compare` judge it, and logs with parts have it."""
         return None if self._account is None else self._account.budget.spending
 
     @property
     def kept(self) -> Outcome | None:
-        """What is kept, as an outcome like `spending`."""
         return None if self._bound is None else self._bound.kept.outcome
 
     def decide(self, context: Context, within: Narrowing | None = None, *, at: datetime | None = None) -> Decision[A]:
@@ -120,7 +116,7 @@ class LimitedAuto(Auto[A]):
         The decision has the range that is left as `within`, and a number as `id`, which `learn` needs. If nothing is left, the
         action is `decline`.
         """
-        account = self._account
+        account, booking = self._account, None
         if account is None:
             drawn = super().decide(context, within)
             self._note(Expectation(*self._host.player.expectation))
@@ -136,7 +132,7 @@ class LimitedAuto(Auto[A]):
         if affordable is None:
             drawn = self._declined()
             self._host.player.decisions += 1
-            booking = Booking(moment.period, slot_of(moment), 0.0, 0.0)
+            booking = None
         else:
             drawn = super().decide(context, within if affordable == ends else affordable)
             if affordable == ends:
@@ -226,7 +222,7 @@ class LimitedAuto(Auto[A]):
 
     def _is_declined(self, decision: Decision[A]) -> bool:
         within = decision.within
-        return self._account is not None and isinstance(within, tuple) and within == self._declined_range
+        return self._account is not None and isinstance(within, tuple | list) and (*within,) == self._declined_range
 
     def _read_limits(self, context: Any, decision: Decision[A], parts: Any) -> tuple[float, float]:
         if parts is None:
@@ -253,7 +249,7 @@ class LimitedAuto(Auto[A]):
         """Draw an action for each of the `contexts`, as many calls of `decide` do; `at` is one time, or one for each."""
         batch = self._host.batch(contexts)
         ranges = [None] * len(batch) if within is None else list(within)
-        times = list(at) if isinstance(at, Sequence) else [at] * len(batch)
+        times = [at] * len(batch) if at is None or isinstance(at, datetime) else list(at)
         for name, given in (("within", ranges), ("at", times)):
             if len(given) != len(batch):
                 raise InputError(f"{name} must have one value per context, got {len(given)} for {len(batch)}.", name)
