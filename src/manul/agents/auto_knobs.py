@@ -54,7 +54,7 @@ class AutoKnobs(Auto[A]):
         default = 0.0 if self._models_parts else NEARBY
         self.nearby: float = default if self.nearby is None else self.nearby
 
-    def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
+    def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:  # type: ignore[override]
         """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed."""
         decision = self.decide_again(self._host.decisions, context, within)
         self._host.player.decisions += 1
@@ -93,7 +93,7 @@ class AutoKnobs(Auto[A]):
         """What the joint density of positions is divided by, at most."""
         return float(self.space.largest_units.prod())
 
-    def decide_many(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> Decisions[A]:
+    def decide_many(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> Decisions[A]:  # type: ignore[override]
         """Set all knobs for each row of `contexts`; `within` has one mapping per row."""
         first = self._host.decisions
         batch: Any = self._host.batch(contexts)
