@@ -1,0 +1,186 @@
+"""The distributions of many rows as pieces of constant density: what a log keeps, so that the mass of any policy on them is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manul.actions.distribution import Atoms, Distribution, Options, Scaled
+from manul.actions.distributions import Distributions
+from manul.actions.joint import JointDistribution
+from manul.actions.kinds.knob import Knob, Marginal
+from manul.actions.space import UNNAMED, ActionSpace
+from manul.utils.validation import Floats
+
+Piece = tuple[float, float, float]  # low, high and density
+
+
+@dataclass(frozen=True, eq=False)
+class KnobPieces:
+    """The distributions of one knob in many rows, as pieces of constant density; those of row i are `starts[i]` to `starts[i + 1]`.
+
+    A piece reaches from `lows` to `highs`, and `densities` are as in the log, in the units of the knob; an action at an end
+    belongs to the denser piece. On a bent scale, such as a logarithmic one, ends and densities are those of positions in
+    [0, 1], in which the density is constant; that of an action is divided by `Knob.units`. For steps and options, the ends are
+    the numbers of the first and the last one, counted from 0, and the density is the probability of each. The pieces of a row
+    are ascending and disjoint; outside of them nothing is drawn. A row without pieces has an unknown distribution.
+
+    >>> pieces = KnobPieces(np.array([0, 1, 3]), np.array([0.0, 0.0, 0.5]), np.array([1.0, 0.5, 1.0]), np.array([1.0, 1.5, 0.5]))
+    >>> len(pieces), pieces.select(slice(1, 2)).densities
+    (2, array([1.5, 0.5]))
+    """
+
+    starts: npt.NDArray[np.int64]
+    lows: Floats
+    highs: Floats
+    densities: Floats
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[Piece]]) -> KnobPieces:
+        """The pieces of `rows`, which are lists of (low, high, density).
+
+        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)], []]).starts
+        array([0, 1, 1])
+        """
+        table = np.array([piece for row in rows for piece in row], np.float64).reshape(-1, 3)
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
+        return cls(starts, *np.ascontiguousarray(table.T))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def row(self, number: int) -> list[Piece]:
+        """The pieces of one row, as (low, high, density).
+
+        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)]]).row(0)
+        [(0.0, 2.0, 0.5)]
+        """
+        part = slice(*self.starts[number : number + 2])
+        columns = (self.lows, self.highs, self.densities)
+        return list(zip(*(column[part].tolist() for column in columns), strict=True))
+
+    def select(self, which: slice | npt.NDArray[Any]) -> KnobPieces:
+        """The pieces of a selection of the rows.
+
+        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)], [(0.0, 1.0, 1.0)]]).select(np.array([1, 0])).densities
+        array([1. , 0.5])
+        """
+        starts, places = take_lists(self.starts, which)
+        return KnobPieces(starts, self.lows[places], self.highs[places], self.densities[places])
+
+
+Pieces = Mapping[str, KnobPieces]
+"""Pieces by knob; the key is "" for one knob without a name."""
+
+
+def take_lists(
+    starts: npt.NDArray[np.int64], which: slice | npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The starts of some of the lists that begin at `starts`, and the places of their members.
+
+    >>> take_lists(np.array([0, 2, 5]), np.array([1]))
+    (array([0, 3]), array([2, 3, 4]))
+    """
+    rows = np.arange(len(starts) - 1)[which]
+    counts = np.diff(starts)[rows]
+    taken = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    places = np.arange(taken[-1]) + np.repeat(starts[rows] - taken[:-1], counts)
+    return taken, places
+
+
+def join_lists(starts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """The starts of lists of several batches, one batch after the other.
+
+    >>> join_lists([np.array([0, 2]), np.array([0, 3])])
+    array([0, 2, 5])
+    """
+    counts = np.concatenate([np.diff(each) for each in starts])
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def join_pieces(parts: Sequence[Pieces]) -> dict[str, KnobPieces]:
+    """The pieces of several batches, `parts`, one after the other.
+
+    >>> one = {"": KnobPieces.of_rows([[(0.0, 2.0, 0.5)]])}
+    >>> len(join_pieces([one, one])[""])
+    2
+    """
+    joined = {}
+    for name in parts[0]:
+        own = [part[name] for part in parts]
+        columns = (np.concatenate([getattr(each, key) for each in own]) for key in ("lows", "highs", "densities"))
+        joined[name] = KnobPieces(join_lists([each.starts for each in own]), *columns)
+    return joined
+
+
+def pieces_of(distributions: Distributions[Any]) -> dict[str, KnobPieces]:
+    """The pieces of any `distributions`, row by row.
+
+    Several knobs have pieces if each is drawn independently of the others. With limits between them, or a choice on whose
+    option the distributions of the others depend, the mass of an action is no product of those of its knobs, so that
+    the distribution counts as unknown; so do atoms in a range.
+
+    >>> import manul
+    >>> agent = manul.Cats(leaves=8, bandwidth=1/4, epsilon=0.25)
+    >>> pieces_of(agent.distributions([[0.5]]))[""].row(0)
+    [(0.0, 0.5, 1.75), (0.5, 1.0, 0.25)]
+    """
+    space = distributions.space
+    names = [UNNAMED] if space is None else space.names
+    rows = [_row(each, space) for each in distributions]
+    return {name: KnobPieces.of_rows([row.get(name, []) for row in rows]) for name in names}
+
+
+def _row(distribution: Any, space: ActionSpace[Any] | None) -> dict[str, list[Piece]]:
+    """The pieces of each knob in one row; none if they are unknown."""
+    if not isinstance(distribution, JointDistribution):
+        return {UNNAMED: _continuous(distribution)} if isinstance(distribution, Distribution) else {}
+    assert space is not None
+    if not is_product(space):
+        return {}
+    return {name: [*_marginal_pieces(distribution.marginal(name), knob)] for name, knob in space.knobs}
+
+
+def is_product(space: ActionSpace[Any]) -> bool:
+    """Whether the knobs of a `space` are drawn independently of each other.
+
+    >>> is_product(ActionSpace({"price": (10, 50), "size": (0, 1)}))
+    True
+    """
+    return len(space.knobs) == 1 or not (space.limits or any(knob.is_option for _, knob in space.knobs))
+
+
+def _marginal_pieces(marginal: Marginal, knob: Knob[Any]) -> Iterator[Piece]:
+    if isinstance(marginal, Scaled):
+        yield from _continuous(marginal.inner)
+    elif isinstance(marginal, Distribution):
+        yield from _continuous(marginal)
+    else:
+        yield from _runs(_probabilities(marginal, knob))
+
+
+def _continuous(distribution: Distribution) -> list[Piece]:
+    edges, densities = distribution.edges.tolist(), distribution.densities.tolist()
+    return list(zip(edges[:-1], edges[1:], densities, strict=True))
+
+
+def _probabilities(marginal: Atoms | Options, knob: Knob[Any]) -> list[tuple[int, float]]:
+    """The numbers of the steps or options that can be drawn, and their probabilities."""
+    if isinstance(marginal, Options):
+        options = sorted((int(knob.position(each, "option")), each) for each in marginal.probabilities)
+        return [(number, marginal.probabilities[each]) for number, each in options]
+    places = (knob.positions(marginal.positions, "step") * knob.volume).astype(np.int64)
+    return [(n, mass) for n, mass in zip(places.tolist(), marginal.masses.tolist(), strict=True) if mass > 0]
+
+
+def _runs(probabilities: Sequence[tuple[int, float]]) -> Iterator[Piece]:
+    """Neighbours with the same probability as one piece."""
+    first = 0
+    for place, (number, probability) in enumerate(probabilities, 1):
+        if place == len(probabilities) or probabilities[place] != (number + 1, probability):
+            yield float(probabilities[first][0]), float(number), probability
+            first = place
