@@ -127,7 +127,7 @@ def pieces_of(distributions: Distributions[Any]) -> dict[str, KnobPieces]:
     >>> import manul
     >>> agent = manul.Cats(leaves=8, bandwidth=1/4, epsilon=0.25)
     >>> pieces_of(agent.distributions([[0.5]]))[""].row(0)
-    [(0.0, 0.5, 1.75), (0.5, 1.0, 0.25)]
+    [(0.0, 0.28125, 0.25), (0.28125, 0.78125, 1.75), (0.78125, 1.0, 0.25)]
     """
     space = distributions.space
     names = [UNNAMED] if space is None else space.names
