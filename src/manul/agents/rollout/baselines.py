@@ -16,7 +16,7 @@ from manul.actions.distributions import Distributions
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import SPREAD, Number
 from manul.actions.kinds.span import Span
-from manul.actions.levels import KnobLevels
+from manul.actions.levels import DrawnLevels, KnobLevels
 from manul.actions.limits import check_limits
 from manul.actions.pieces import pieces_of
 from manul.actions.space import ActionSpace, several_knobs
@@ -64,9 +64,7 @@ class BaselineArm:
         return Decision(action, mixed, None, None if floor is None else share * floor, by_knob, arm)
 
 
-def mixed_levels(
-    space: ActionSpace[Any], learner: Decision, baseline: BaselineArm, share: float
-) -> dict[str, KnobLevels] | None:
+def mixed_levels(space: ActionSpace[Any], learner: Decision, baseline: BaselineArm, share: float) -> DrawnLevels | None:
     """The levels of a mixture with a `share` of what a decision of the learner was drawn from; None if they are unknown.
 
     A mixture of products is no product, so that several knobs have none.
@@ -76,7 +74,7 @@ def mixed_levels(
     own = None if space.is_number else space
     ((name, pieces),) = pieces_of(Distributions([baseline.distribution], own)).items()
     levels = KnobLevels.of_pieces(pieces, is_discrete=space.knobs[0][1].is_discrete)
-    return {name: learner.levels[name].mix(levels, share) if share > 0 else levels}
+    return DrawnLevels({name: learner.levels[name].mix(levels, share) if share > 0 else levels})
 
 
 class Baseline(Protocol):

@@ -16,7 +16,7 @@ from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.distribution import Atoms
 from manul.actions.distributions import Distributions, Mixture, distributions_of
 from manul.actions.kinds.choice import Choice
-from manul.actions.levels import DrawnLevels, KnobLevels
+from manul.actions.levels import DrawnLevels, join_drawn
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import BaseAgent
@@ -175,17 +175,15 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         baseline = self.baseline.arm(context, within, action)
         if self.space.is_number and not self._density_is_checked:
             self._learner(context, within)
-        drawn_from = self._levels(context, within, baseline) if levels else None
-        return self._draw(context, within, baseline, time)._replace(
-            drawn=None if drawn_from is None else DrawnLevels(drawn_from)
-        )
+        drawn_from = self._drawn_from(context, within, baseline) if levels else None
+        return self._draw(context, within, baseline, time)._replace(drawn=drawn_from)
 
     @property
     def tells_levels(self) -> bool:
         """Whether decisions can say what they were drawn from: if those of the learner can, and there is one knob."""
         return isinstance(self.agent, TellsLevels) and self.agent.tells_levels and len(self.space.knobs) == 1
 
-    def _levels(self, context: Context, within: Any, baseline: BaselineArm) -> dict[str, KnobLevels] | None:
+    def _drawn_from(self, context: Context, within: Any, baseline: BaselineArm) -> DrawnLevels | None:
         """What the next decision is drawn from, if it is known."""
         if not self.tells_levels:
             return None
@@ -238,7 +236,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             self._look_up(row, narrowed, None)
         drawn, drawn_from = [], []
         for each in zip(rows, ranges, baselines, strict=True):
-            drawn_from.append(self._levels(*each) if levels else None)
+            drawn_from.append(self._drawn_from(*each) if levels else None)
             drawn.append(self._draw(*each, time))
         ends: Any = {} if within is None else {"within": ranges}
         if self.space.is_number and within is not None:
@@ -252,7 +250,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             densities_by_knob={names[0]: densities} if self.space.is_named and len(names) == 1 else None,
             arms=np.array([each.arm for each in drawn]),
             ids=np.array([each.id for each in drawn], dtype=np.int64),
-            drawn=_join([each for each in drawn_from if each is not None]),
+            drawn=DrawnLevels(join_drawn(drawn_from)) if levels else None,
             **ends,
         )
 
@@ -426,12 +424,6 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
 def _check_agent(agent: SaveableAgent) -> None:
     if not isinstance(agent, Agent) or isinstance(agent, Rollout):
         raise ParameterError(f"agent must be an agent such as manul.Auto(), got {agent!r}.", "agent")
-
-
-def _join(levels: list[dict[str, KnobLevels]]) -> DrawnLevels | None:
-    if not levels:
-        return None
-    return DrawnLevels({name: KnobLevels.join([each[name] for each in levels]) for name in levels[0]})
 
 
 def _rows(contexts: Any) -> Any:

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import msgspec
 
 from manul.actions.decision import Decision, Narrowing, Within
-from manul.actions.levels import DrawnLevels
 from manul.actions.space import ActionSpace
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import CALLER, Baseline, PolicyBaseline, check_baseline, mixed_levels
@@ -115,8 +114,7 @@ class LoopRollout:
         drawn = baseline.draw(self.seed, key, share, decide=lambda: learner, look_up=look_up)
         ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share)
         mixed = mixed_levels(agent.space, learner, baseline, share)
-        levels = None if mixed is None else DrawnLevels(mixed)
-        return drawn._replace(within=within, drawn=levels), RolloutTicket(self.event, *ticket)
+        return drawn._replace(within=within, drawn=mixed), RolloutTicket(self.event, *ticket)
 
     @property
     def stated_baseline(self) -> Any:
