@@ -157,10 +157,15 @@ class Auto(BaseAgent[A]):
     if TYPE_CHECKING:
 
         def decide(
-            self, context: Context, within: Narrowing | None = None, *, at: datetime | None = None
+            self, context: Context, within: Narrowing | None = None, *, at: datetime | None = None, levels: bool = False
         ) -> Decision[A]: ...
         def decide_many(
-            self, contexts: Contexts, within: Any = None, *, at: datetime | Sequence[datetime] | None = None
+            self,
+            contexts: Contexts,
+            within: Any = None,
+            *,
+            at: datetime | Sequence[datetime] | None = None,
+            levels: bool = False,
         ) -> Decisions[A]: ...
 
     @overload

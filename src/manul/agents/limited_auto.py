@@ -19,6 +19,7 @@ import numpy.typing as npt
 from manul import _core
 from manul.actions.decision import A, Decision, Decisions, Narrowing, Within
 from manul.actions.kinds.knob import SPREAD
+from manul.actions.levels import DrawnWindows
 from manul.agents.auto import Auto
 from manul.agents.budget_account import Account, Booking
 from manul.agents.budget_report import BudgetReport, KeepReport
@@ -110,7 +111,9 @@ class LimitedAuto(Auto[A]):
     def kept(self) -> Outcome | None:
         return None if self._bound is None else self._bound.kept.outcome
 
-    def decide(self, context: Context, within: Narrowing | None = None, *, at: datetime | None = None) -> Decision[A]:
+    def decide(
+        self, context: Context, within: Narrowing | None = None, *, at: datetime | None = None, levels: bool = False
+    ) -> Decision[A]:
         """Draw an action for a `context`, as `Auto.decide`, that what is left of the budget `at` a time, now by default, can pay.
 
         The decision has the range that is left as `within`, and a number as `id`, which `learn` needs. If nothing is left, the
@@ -118,7 +121,7 @@ class LimitedAuto(Auto[A]):
         """
         account, booking = self._account, None
         if account is None:
-            drawn = super().decide(context, within)
+            drawn = super().decide(context, within, levels=levels)
             self._note(Expectation(*self._host.player.expectation))
             return drawn._replace(id=self._host.decisions - 1)
         moment = account.moment(at)
@@ -130,11 +133,11 @@ class LimitedAuto(Auto[A]):
             self._window(context, ends)
             expected = Expectation(*self._host.player.expectation)
         if affordable is None:
-            drawn = self._declined()
+            drawn = self._declined(levels=levels)
             self._host.player.decisions += 1
             booking = None
         else:
-            drawn = super().decide(context, within if affordable == ends else affordable)
+            drawn = super().decide(context, within if affordable == ends else affordable, levels=levels)
             if affordable == ends:
                 expected = Expectation(*self._host.player.expectation)
             booking = Booking(moment.period, slot_of(moment), *self._held(float(drawn.action), fields))  # type: ignore[arg-type]
@@ -180,12 +183,13 @@ class LimitedAuto(Auto[A]):
         low = _farthest(anchor, ends[0], lambda end: self._most_spent((end, high), fields) <= left)
         return (low, high) if high - low >= self._range.span / SPREAD else None
 
-    def _declined(self) -> Decision[Any]:
+    def _declined(self, *, levels: bool) -> Decision[Any]:
         """The decision that spends nothing; a single action counts as spread over a small part of the range, as in rollouts."""
         assert self.decline is not None
         low, high = self._declined_range
         density = 1 / (high - low)
-        return Decision(self.decline, density, (low, high), density)
+        drawn = self._drawn(np.array([low, high, 0.0, 0.0]) if levels else None, low, high)
+        return Decision(self.decline, density, (low, high), density, drawn=drawn)
 
     @property
     def _declined_range(self) -> Within:
@@ -244,7 +248,12 @@ class LimitedAuto(Auto[A]):
         self._set_prices()
 
     def decide_many(
-        self, contexts: Contexts, within: Any = None, *, at: datetime | Sequence[datetime] | None = None
+        self,
+        contexts: Contexts,
+        within: Any = None,
+        *,
+        at: datetime | Sequence[datetime] | None = None,
+        levels: bool = False,
     ) -> Decisions[A]:
         """Draw an action for each of the `contexts`, as many calls of `decide` do; `at` is one time, or one for each."""
         batch = self._host.batch(contexts)
@@ -255,13 +264,29 @@ class LimitedAuto(Auto[A]):
                 raise InputError(f"{name} must have one value per context, got {len(given)} for {len(batch)}.", name)
         before = copy.deepcopy((self._account, self._bound)), self._host.decisions
         try:
-            drawn = [self.decide(batch[row], ranges[row], at=times[row]) for row in range(len(batch))]
+            drawn = [self.decide(batch[row], ranges[row], at=times[row], levels=levels) for row in range(len(batch))]
         except Exception:
             self._return_to(*before)
             raise
-        decisions = _columns(drawn, self.actions)
+        decisions = self._columns(drawn)
         self._batches.draw(decisions)
         return decisions
+
+    def _columns(self, drawn: Sequence[Decision[A]]) -> Decisions[A]:
+        """The decisions as columns."""
+        ends = [self.actions if each.within is None else each.within for each in drawn]
+        lows, highs = np.array(ends, np.float64).reshape(-1, 2).T.copy()
+        narrowed = any(each.within is not None for each in drawn)
+        windows = [each.drawn.windows for each in drawn if isinstance(each.drawn, DrawnWindows)]
+        return Decisions(
+            np.array([each.action for each in drawn], np.float64),
+            np.array([each.density for each in drawn], np.float64),
+            lows if narrowed else None,
+            highs if narrowed else None,
+            floors=np.array([each.floor for each in drawn], np.float64),
+            ids=np.array([each.id for each in drawn], np.int64),
+            drawn=self._drawn(np.concatenate(windows), lows, highs) if windows else None,
+        )
 
     def _return_to(self, limits: tuple[Account | None, KeptBound | None], decisions: int) -> None:
         """Undo decisions."""
@@ -367,18 +392,3 @@ def _values(reader: PartsReader, decisions: Decisions[Any], contexts: Any, parts
         name = next(iter(reader.outcome.parts))
         raise InputError(f"parts must say {name!r}, which {reader.outcome.formula!r} needs.", "parts")
     return reader.values(decisions.actions, contexts, reader.table(known))
-
-
-def _columns(drawn: list[Decision[A]], whole: Within) -> Decisions[A]:
-    """The decisions as columns."""
-    ends = [whole if each.within is None else each.within for each in drawn]
-    lows, highs = np.array(ends, np.float64).reshape(-1, 2).T
-    narrowed = any(each.within is not None for each in drawn)
-    return Decisions(
-        np.array([each.action for each in drawn], np.float64),
-        np.array([each.density for each in drawn], np.float64),
-        np.ascontiguousarray(lows) if narrowed else None,
-        np.ascontiguousarray(highs) if narrowed else None,
-        floors=np.array([each.floor for each in drawn], np.float64),
-        ids=np.array([each.id for each in drawn], np.int64),
-    )
