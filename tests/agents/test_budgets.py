@@ -90,10 +90,8 @@ def test_the_decision_with_a_price_is_that_of_an_agent_whose_formula_has_the_pri
         parts={"won": "yes/no", "value": "amount"},
         hints={"won": "rises"},
     )
-    one, other = (
-        manul.Auto(**BID, spend_at_most=("won * action", 1e6, 50)),
-        manul.Auto(actions=(0.0, 40.0), outcome=priced),
-    )
+    one = manul.Auto(**BID, spend_at_most=("won * action", 1e6, 50), bandwidth=0.5)
+    other = manul.Auto(actions=(0.0, 40.0), outcome=priced, bandwidth=0.5)
     for number in range(40):
         context, decision = auction(number)[0], manul.Decision(float(number), 1 / 40)
         for agent in (one, other):
@@ -249,7 +247,7 @@ def test_what_is_reserved_has_a_margin():
     account = Account(Budget.of(manul.Bid(), ("won * action", 100, 10), late="reserve"))
     for _ in range(4):
         account.book(account.moment(None), Expectation(), Booking(0.0, 0, 5.0, 25.0))
-    assert account.left(account.moment(None)) == pytest.approx(100 - 20 - 2.33 * 10)
+    assert account.left(account.moment(None)) == pytest.approx(100 - 20 - 3 * 10)
 
 
 def test_the_plan_follows_the_profile_of_earlier_periods():

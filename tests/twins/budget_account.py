@@ -39,7 +39,7 @@ class SlowAccount:
             else:
                 spent += held
                 variance += own_variance
-        reserved = 2.33 * math.sqrt(variance) if margin and self.late == "reserve" else 0.0
+        reserved = 3 * math.sqrt(variance) if margin and self.late == "reserve" else 0.0
         return self.available(period) - spent - reserved
 
     def available(self, period):
