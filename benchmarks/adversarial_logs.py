@@ -288,7 +288,8 @@ def constant_rate(hidden: Floats, _actions: Floats, _times: Floats) -> Floats:
 
 
 def level_and_distance(hidden: Floats, actions: Floats, _times: Floats) -> Floats:
-    return 0.8 * hidden[:, 1] + 0.2 * np.minimum(2 * np.abs(actions - best(hidden[:, 0])), 1.0)
+    from_best: Floats = np.minimum(2 * np.abs(actions - best(hidden[:, 0])), 1.0)
+    return 0.8 * hidden[:, 1] + 0.2 * from_best
 
 
 def days_and_cities(hidden: Floats, actions: Floats, _times: Floats) -> Floats:
@@ -344,6 +345,19 @@ def log_of(contexts: Any, decisions: Any, losses: Floats, agent: Any, **declared
     names = ("lows", "highs", "floors", "densities_by_knob", "within", "arms")
     given = {name: getattr(decisions, name) for name in names if getattr(decisions, name) is not None}
     return manul.Log(contexts, decisions.actions, decisions.densities, losses, **given, **declared)
+
+
+def columns() -> dict[str, list[str]]:
+    """The columns of logs of some agents, other than those of the contexts: what the evidence can rest on."""
+    agents = {
+        "SmoothedGreedy": SHIFTED.agent(0),
+        "Cats": cats(0),
+        "Auto": manul.Auto(nearby=0.2),
+        "knobs": manul.Auto(actions=MIXED),
+    }
+    context = np.zeros((1, 1), np.float32)
+    logs = {name: log_of(context, each.decide_many(context), np.zeros(1), each) for name, each in agents.items()}
+    return {name: log.to_arrow().column_names for name, log in logs.items()}
 
 
 def unchanged(log: manul.Log) -> manul.Log:
@@ -466,13 +480,13 @@ class World:
             places = np.tile(np.arange(len(hidden)), DRAWS)
             tiled = [shown[place] for place in places] if isinstance(shown, list) else shown[places]
             actions = copy.deepcopy(policy).decide_many(tiled).actions  # a copy, because decisions are counted
-            return self.mean(hidden[places], actions, times[places]).reshape(DRAWS, -1).mean(0)
+            means: Floats = self.mean(hidden[places], actions, times[places]).reshape(DRAWS, -1).mean(0)
+            return means
         withins = [None] * len(hidden) if ranges is None else [tuple(each) for each in ranges.tolist()]
         played = [policy.distribution(context, within) for context, within in zip(shown, withins, strict=True)]
         place = np.repeat(np.arange(len(played)), [len(each.densities) for each in played])
-        lows, widths = (
-            np.concatenate([cut(each.edges) for each in played]) for cut in (lambda ends: ends[:-1], np.diff)
-        )
+        lows, highs = (np.concatenate([each.edges[cut] for each in played]) for cut in (slice(0, -1), slice(1, None)))
+        widths = highs - lows
         masses = widths * np.concatenate([each.densities for each in played])
         values: Floats = np.zeros(len(place))
         shares = np.random.default_rng([seed, 18]).random(len(hidden))[place]
@@ -635,7 +649,7 @@ def seller(seed: int, *, shift: float = 0.0, **settings: Any) -> Any:
 
 STEPS = manul.Stepped(1, 14, 1)
 THREE = {"first": (0.0, 1.0), "second": (0.0, 1.0), "third": (0.0, 1.0)}
-MIXED = {"price": (0.0, 1.0), "days": STEPS, "template": manul.Choice(["plain", "bold", "bright"])}
+MIXED: dict[str, Any] = {"price": (0.0, 1.0), "days": STEPS, "template": manul.Choice(["plain", "bold", "bright"])}
 LIMITS = ["discount <= 1 - 9 / price"]
 LIMITED: dict[str, Any] = {"price": (10.0, 50.0), "discount": (0.0, 0.3)}
 OPTIONS = manul.Choice([f"option {number}" for number in range(30)])
@@ -648,7 +662,8 @@ def two_of_three(hidden: Floats, actions: Mapping[str, Floats], _times: Floats) 
 
 def mixed_knobs(hidden: Floats, actions: Mapping[str, Any], _times: Floats) -> Floats:
     template = np.where(np.asarray(actions["template"]) == "bold", 0.0, 0.3)
-    return template + 0.5 * np.abs(actions["price"] - best(hidden[:, 0])) + 0.2 * np.abs(actions["days"] - 7) / 7
+    numbers: Floats = 0.5 * np.abs(actions["price"] - best(hidden[:, 0])) + 0.2 * np.abs(actions["days"] - 7) / 7
+    return template + numbers
 
 
 def discounts(hidden: Floats, actions: Mapping[str, Floats], _times: Floats) -> Floats:
@@ -670,9 +685,9 @@ def fourteen_steps(hidden: Floats, actions: Floats, _times: Floats) -> Floats:
     return np.abs(np.asarray(actions) / 14 - best(hidden[:, 0]))
 
 
-def trained(seed: int, actions: Any, mean: Mean, rounds: int, **settings: Any) -> Any:
-    """Auto after some rounds of a world, which does not learn any more."""
-    agent, rng = manul.Auto(actions=actions, seed=seed, **settings), np.random.default_rng([seed, 22])
+def trained(agent: Any, seed: int, mean: Mean, rounds: int) -> Any:
+    """An agent after some rounds of a world; it does not learn any more."""
+    rng = np.random.default_rng([seed, 22])
     for _ in range(rounds // BLOCK):
         shown, hidden = uniform(rng, BLOCK)
         decisions = agent.decide_many(shown)
@@ -682,12 +697,25 @@ def trained(seed: int, actions: Any, mean: Mean, rounds: int, **settings: Any) -
 
 def young(actions: Any, mean: Mean, **settings: Any) -> Callable[[int], Any]:
     """A logger that has learned little, and explores much."""
-    return lambda seed: trained(seed, actions, mean, 200, epsilon=0.3, **settings)
+    return lambda seed: trained(manul.Auto(actions=actions, epsilon=0.3, seed=seed, **settings), seed, mean, 200)
 
 
 def old(actions: Any, mean: Mean, **settings: Any) -> Callable[[int], Any]:
     """A policy that has learned more, elsewhere."""
-    return lambda seed: trained(seed + 10**6, actions, mean, 1500, epsilon=fading(0.5, 0.02, 300), **settings)
+
+    def policy(seed: int) -> Any:
+        agent = manul.Auto(actions=actions, epsilon=fading(0.5, 0.02, 300), seed=seed + 10**6, **settings)
+        return trained(agent, seed + 10**6, mean, 1500)
+
+    return policy
+
+
+def frozen_cats(seed: int) -> Any:
+    return trained(cats(seed), seed, distance, 250)
+
+
+def frozen_auto(seed: int) -> Any:
+    return trained(manul.Auto(nearby=0.3, epsilon=0.05, seed=seed), seed, distance, 250)
 
 
 def narrower(rng: np.random.Generator, rows: int) -> Floats:
@@ -745,6 +773,15 @@ WORLDS: list[World] = [
         lambda seed: manul.agents.SmoothedGreedy(policies=Constant(33), bandwidth=0.1, epsilon=0.1, seed=seed),
         mean=without_actions, policy=Fixed(constant(0.5)), rows=500,
     ),
+    World("Cats, frozen", logger=frozen_cats, policy=Fixed(best, 1 / 8)),
+    World("Cats, frozen, worse policy", logger=frozen_cats, policy=Fixed(beside(0.2), 1 / 8), draw=heavy),
+    World("Cats, frozen, one loss in 1,000", logger=frozen_cats, policy=Fixed(best, 1 / 8), mean=rare),
+    World("Cats, frozen, nothing to gain", logger=frozen_cats, mean=without_actions, optimized=True),
+    World("Cats, frozen, the policy itself", logger=frozen_cats, policy=frozen_cats),
+    World("Auto with nearby, frozen", logger=frozen_auto, policy=Fixed(best, 1 / 32)),
+    World("Auto with nearby, frozen, worse policy", logger=frozen_auto, policy=Fixed(beside(0.1), 1 / 32)),
+    World("Auto with nearby, frozen, nothing to gain", logger=frozen_auto, mean=without_actions, optimized=True),
+    World("Auto with nearby, frozen, catastrophes", logger=frozen_auto, policy=Fixed(best, 1 / 32), mean=trap),
     World("context without use", mean=without_contexts, policy=Fixed(constant(0.5))),
     World("9 useless columns", logger=WIDE, contexts=wide, optimized=True),
     World("one loss in 1,000", mean=rare, policy=NEARER),

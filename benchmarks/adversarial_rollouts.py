@@ -203,12 +203,12 @@ Guard = Callable[[np.random.Generator, float, float, str], bool | None]
 
 def returned(factor: float, rate: float = RETURNED) -> Guard:
     """Returned independently of the loss, the learner's by a factor more often."""
-    return lambda rng, time, loss, arm: str(rng.random() < rate * of(arm, factor))
+    return lambda rng, _time, _loss, arm: bool(rng.random() < rate * of(arm, factor))
 
 
 def returned_if_cheap(factor: float) -> Guard:
     """Decisions with small losses are returned more often."""
-    return lambda rng, time, loss, arm: str(rng.random() < RETURNED * of(arm, factor) * (1.5 if loss < 0.2 else 0.5))
+    return lambda rng, _time, loss, arm: bool(rng.random() < RETURNED * of(arm, factor) * (1.5 if loss < 0.2 else 0.5))
 
 
 def unknown_if_returned(rng: np.random.Generator, _time: float, _loss: float, arm: str) -> bool | None:
