@@ -53,7 +53,7 @@ class Rows(NamedTuple):
     shown: Any
     hidden: Floats
     times: Floats
-    ranges: Floats | None
+    ranges: Any
 
     def part(self, which: slice) -> Rows:
         ranges = None if self.ranges is None else self.ranges[which]
@@ -96,12 +96,8 @@ class Fixed:
 
     def agent(self, seed: int, **settings: Any) -> Any:
         """An agent that decides like this and cannot learn anything else."""
-
-        def action(row: Any) -> float:
-            return float(self.centres(np.array(row, np.float64, ndmin=2))[0])
-
         return manul.agents.SmoothedGreedy(
-            policies=Finite([action]),
+            policies=Finite([self.function]),
             bandwidth=self.bandwidth,
             epsilon=self.epsilon,
             actions=self.actions,
@@ -112,6 +108,10 @@ class Fixed:
     def centres(self, rows: Floats) -> Floats:
         # Single precision, because contexts in logs have it too.
         return np.clip(self.centre(rows[:, 0].astype(np.float32).astype(np.float64)), *self.actions)
+
+    def function(self, context: Any) -> float:
+        """The centre of the window; `compare` and `evaluate` smooth it, if they are given a bandwidth."""
+        return float(self.centres(np.array(context, np.float64, ndmin=2))[0])
 
     def pieces(self, hidden: Floats, ranges: Floats | None) -> Iterator[tuple[Floats, Floats, float]]:
         """Low and high ends of the windows, and of the whole range, with their probabilities."""
@@ -403,9 +403,10 @@ class World:
     """A logger, a policy that is judged, and what losses depend on.
 
     `logger` and `policy` make agents or policies from a seed; `policy` may be `Fixed`. `learns` says whether the logger learns.
-    `ranges` draws a narrower range for each row. `store` is what the log goes through. Losses have the range `losses`; with
-    `rewards`, the upper end minus the loss is the reward. `settings` are for `compare`. `optimized` says that `optimize` judges the
-    log too. `trained` makes the policy from the log itself.
+    `ranges` draws a narrower range for each row, or a mapping of them for several knobs. `store` is what the log goes through.
+    Losses have the range `losses`; with `rewards`, the upper end minus the loss is the reward. `settings` are for `compare` and
+    `evaluate`; with a bandwidth, the policy is judged as a function. `optimized` says that `optimize` judges the log too.
+    `trained` makes the policy from the log itself.
     """
 
     name: str
@@ -416,7 +417,7 @@ class World:
     rows: int = ROWS
     contexts: Callable[[np.random.Generator, int], Contexts] = uniform
     learns: bool = False
-    ranges: Callable[[np.random.Generator, int], Floats] | None = None
+    ranges: Callable[[np.random.Generator, int], Any] | None = None
     store: Callable[[manul.Log], manul.Log] = unchanged
     losses: tuple[float, float] = (0.0, 1.0)
     rewards: bool = False
@@ -456,7 +457,8 @@ class World:
         log = self.store(logs[0] if len(logs) == 1 else manul.Log.concat(logs))
         mean = float(np.concatenate(logged).mean())
         if isinstance(self.logger, Fixed) and isinstance(self.policy, Fixed) and not (self.learns or self.trained):
-            return Judged(log, self.policy, *population(self), rows, self.units(mean))
+            policy = self.policy.function if "bandwidth" in self.settings else self.policy
+            return Judged(log, policy, *population(self), rows, self.units(mean))
         policy = self.judged_policy(seed, log, logger)
         loss = float(self.expected(policy, rows, seed).mean())
         span = self.losses[1] - self.losses[0]
@@ -479,7 +481,8 @@ class World:
         if not policy_space(policy).is_number:
             places = np.tile(np.arange(len(hidden)), DRAWS)
             tiled = [shown[place] for place in places] if isinstance(shown, list) else shown[places]
-            actions = copy.deepcopy(policy).decide_many(tiled).actions  # a copy, because decisions are counted
+            within = None if ranges is None else [ranges[place] for place in places]
+            actions = copy.deepcopy(policy).decide_many(tiled, within).actions  # a copy, because decisions are counted
             means: Floats = self.mean(hidden[places], actions, times[places]).reshape(DRAWS, -1).mean(0)
             return means
         withins = [None] * len(hidden) if ranges is None else [tuple(each) for each in ranges.tolist()]
@@ -524,7 +527,7 @@ def claims(world: World, seed: int) -> list[Claim]:
     judged = world.judged(seed)
     every = [compared(judged, world.settings)]
     if "clusters" not in world.settings:  # `evaluate` takes rows for independent
-        every.append(evaluated(judged))
+        every.append(evaluated(judged, world.settings))
     return [*every, optimized(world, judged, seed)] if world.optimized else every
 
 
@@ -535,10 +538,10 @@ def compared(judged: Judged, settings: Mapping[str, Any]) -> Claim:
     return Claim("compare", low > judged.gain + ROUNDING, low, judged.gain)
 
 
-def evaluated(judged: Judged) -> Claim:
+def evaluated(judged: Judged, settings: Mapping[str, Any]) -> Claim:
     """Whether the interval of the loss misses the truth, without an objection."""
     try:
-        estimate = manul.evaluate(judged.policy, judged.log)
+        estimate = manul.evaluate(judged.policy, judged.log, **settings)
     except manul.ManulError:  # nothing to estimate from
         return Claim("evaluate", wrong=False, low=np.nan, gain=np.nan)
     held = estimate.low - ROUNDING <= judged.loss <= estimate.high + ROUNDING
@@ -724,6 +727,16 @@ def narrower(rng: np.random.Generator, rows: int) -> Floats:
     return np.stack([low, low + 0.5], 1)
 
 
+def narrower_first(rng: np.random.Generator, rows: int) -> list[Any]:
+    """The same for the first knob."""
+    return [{"first": (low, high)} for low, high in narrower(rng, rows).tolist()]
+
+
+def without_range(seed: int) -> Any:
+    """An agent whose losses have no declared range."""
+    return trained(manul.Auto(losses="auto", nearby=0.3, epsilon=0.02, seed=seed), seed, hidden_abyss, 250)
+
+
 def optimized_elsewhere(seed: int) -> Any:
     """What `optimize` finds in another log of the same world."""
     return manul.optimize(World("elsewhere", logger=Fixed(beside(0.15), 0.3, 0.2)).judged(seed + 10**6).log).policy
@@ -815,6 +828,9 @@ WORLDS: list[World] = [
         mean=lower_edge),
     World("narrower ranges", ranges=narrower, policy=NEARER),
     learner("narrower ranges, Cats learns", ranges=narrower, policy=NEARER),
+    World("a function with a bandwidth", policy=NEARER, settings={"bandwidth": 0.1}),
+    World("a function with a bandwidth, abyss", policy=Fixed(beside(0.22)), mean=hidden_abyss, settings={"bandwidth": 0.1}),
+    World("abyss, no range is declared", logger=without_range, policy=Fixed(beside(0.3)), mean=hidden_abyss, draw=exact),
     World("cliff at the end of the logged windows", policy=Fixed(beside(0.17)), mean=cliff_at(0.25)),
     World("cliff just inside the logged windows", policy=Fixed(beside(0.17)), mean=cliff_at(0.2499)),
     World("abyss that no log shows", logger=replace(SHIFTED, epsilon=0.002), policy=Fixed(beside(0.22)), mean=hidden_abyss),
@@ -833,6 +849,8 @@ WORLDS: list[World] = [
         mean=two_of_three),
     World("three knobs, the logger itself", logger=young(THREE, two_of_three), policy=young(THREE, two_of_three),
         mean=two_of_three),
+    World("three knobs, narrower ranges", logger=young(THREE, two_of_three), policy=old(THREE, two_of_three),
+        mean=two_of_three, ranges=narrower_first),
     World("a number, steps and a choice", logger=young(MIXED, mixed_knobs), policy=old(MIXED, mixed_knobs),
         mean=mixed_knobs),
     World("a limit between knobs", logger=young(LIMITED, discounts, limits=LIMITS),
