@@ -77,7 +77,8 @@ class Liar(Stubborn):
     favours_learner = True
 
     def predict_losses(self, contexts: Any, actions: Any) -> Any:  # noqa: ARG002
-        return (np.asarray(actions, np.float64) < 0.5) == self.favours_learner
+        of_baseline = np.asarray(actions, np.float64) < 0.5
+        return np.where(of_baseline == self.favours_learner, 1.0, 0.0)
 
 
 def misled(seed: int, kind: type[Stubborn] = Stubborn) -> Any:
@@ -228,13 +229,13 @@ def returned_later(rng: np.random.Generator, time: float, _loss: float, arm: str
 
 
 @cache
-def takes_guards() -> bool:
-    """Whether the installed version has guards."""
+def guards_refused() -> str:
+    """Why the installed version refuses guards; empty if it does not."""
     try:
         manul.Rollout(cats(0), baseline=BASELINE, guard=GUARD)  # type: ignore[call-arg]
-    except (TypeError, manul.ManulError):
-        return False
-    return True
+    except (TypeError, manul.ManulError) as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True, eq=False)

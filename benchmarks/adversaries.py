@@ -9,7 +9,7 @@ lower end divided by the true gain.
 
 Rollouts: a step up of a learner that is worse than tolerated, or breaks a guard, is wrong, and so is a step down of one that is not
 worse, and an excess over the tolerance beyond the budget. Columns: the share of rollouts with each; the share that reached the last
-step, and the median of the decisions until then. Worlds with guards are skipped if the installed version has none.
+step, and the median of the decisions until then. Worlds with guards are skipped if the installed version refuses them.
 
 Exits with status 1 if more than 5 % of all claims are wrong, or more than 8 % in a world, or if a world fails.
 """
@@ -158,8 +158,8 @@ def main(runs: int, processes: int, kind: str | None, worlds: str) -> int:
             for place, rollout in enumerate(adversarial_rollouts.WORLDS):
                 if worlds not in rollout.name:
                     continue
-                if rollout.guard is not None and not adversarial_rollouts.takes_guards():
-                    print(f"{rollout.name:52} skipped: this version has no guards")
+                if rollout.guard is not None and (refusal := adversarial_rollouts.guards_refused()):
+                    print(f"{rollout.name:52} skipped: {refusal}")
                     continue
                 outcomes = ran(rollout.name, list(pool.map(rollout_run, repeat(place), seeds)), tally)
                 if outcomes:
