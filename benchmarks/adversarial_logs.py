@@ -325,24 +325,11 @@ def zero_inflated(rng: np.random.Generator, means: Floats) -> Floats:
 # Logs
 
 
-@cache
-def takes_decisions() -> bool:
-    """Whether the installed version makes logs of decisions, with all that they know; others need arrays."""
-    decisions: Any = cats(0).decide_many(np.zeros((1, 1), np.float32))
-    try:
-        manul.Log(np.zeros((1, 1), np.float32), decisions, np.zeros(1))
-    except (manul.ManulError, TypeError):
-        return False
-    return True
-
-
 def log_of(contexts: Any, decisions: Any, losses: Floats, agent: Any, **declared: Any) -> manul.Log:
-    """A log of the decisions of an agent."""
+    """A log of the decisions of an agent, with all that they know."""
     space = agent.space
     declared |= {"outcome": agent.outcome, **({"action_range": space.ends} if space.is_number else {"knobs": space})}
-    if takes_decisions():
-        return manul.Log(contexts, decisions, losses, **declared)
-    names = ("lows", "highs", "floors", "densities_by_knob", "within", "arms")
+    names = ("lows", "highs", "floors", "densities_by_knob", "within", "arms", "levels")
     given = {name: getattr(decisions, name) for name in names if getattr(decisions, name) is not None}
     return manul.Log(contexts, decisions.actions, decisions.densities, losses, **given, **declared)
 
@@ -353,10 +340,14 @@ def columns() -> dict[str, list[str]]:
         "SmoothedGreedy": SHIFTED.agent(0),
         "Cats": cats(0),
         "Auto": manul.Auto(nearby=0.2),
-        "knobs": manul.Auto(actions=MIXED),
+        "three knobs": manul.Auto(actions=THREE),
+        "knobs with a choice": manul.Auto(actions=MIXED),
     }
     context = np.zeros((1, 1), np.float32)
-    logs = {name: log_of(context, each.decide_many(context), np.zeros(1), each) for name, each in agents.items()}
+    logs = {
+        name: log_of(context, each.decide_many(context, levels=True), np.zeros(1), each)
+        for name, each in agents.items()
+    }
     return {name: log.to_arrow().column_names for name, log in logs.items()}
 
 
@@ -406,7 +397,7 @@ class World:
     `ranges` draws a narrower range for each row, or a mapping of them for several knobs. `store` is what the log goes through.
     Losses have the range `losses`; with `rewards`, the upper end minus the loss is the reward. `settings` are for `compare` and
     `evaluate`; with a bandwidth, the policy is judged as a function. `optimized` says that `optimize` judges the log too.
-    `trained` makes the policy from the log itself.
+    `trained` makes the policy from the log itself. `gain` is the true gain, if it is known without draws.
     """
 
     name: str
@@ -424,6 +415,7 @@ class World:
     settings: Mapping[str, Any] = field(default_factory=dict)
     optimized: bool = False
     trained: Callable[[manul.Log, Any], Any] | None = None
+    gain: float | None = None
 
     @property
     def outcome(self) -> dict[str, Any]:
@@ -448,7 +440,7 @@ class World:
         logs, logged, size = [], [], BLOCK if self.learns else self.rows
         for start in range(0, self.rows, size):
             block = rows.part(slice(start, start + size))
-            decisions = logger.decide_many(block.shown, block.ranges)
+            decisions = logger.decide_many(block.shown, block.ranges, levels=True)
             logged.append(self.expected(logger, block, seed))
             losses, reported, parts = self.outcomes(rng, block, decisions)
             if self.learns:
@@ -461,8 +453,8 @@ class World:
             return Judged(log, policy, *population(self), rows, self.units(mean))
         policy = self.judged_policy(seed, log, logger)
         loss = float(self.expected(policy, rows, seed).mean())
-        span = self.losses[1] - self.losses[0]
-        return Judged(log, policy, span * (mean - loss), self.units(loss), rows, self.units(mean))
+        gain = (self.losses[1] - self.losses[0]) * (mean - loss) if self.gain is None else self.gain
+        return Judged(log, policy, gain, self.units(loss), rows, self.units(mean))
 
     def outcomes(self, rng: np.random.Generator, rows: Rows, decisions: manul.Decisions) -> Outcomes:
         """What the decisions lead to."""
@@ -567,8 +559,8 @@ class Relay:
         self.agents, self.over, self.rows, self.total = agents, over, 0, 0.0
         self.space, self.outcome = agents[0].space, agents[0].outcome
 
-    def decide_many(self, contexts: Any, within: Any = None) -> Any:
-        return self.agents[0].decide_many(contexts, within)
+    def decide_many(self, contexts: Any, within: Any = None, **settings: Any) -> Any:
+        return self.agents[0].decide_many(contexts, within, **settings)
 
     def distribution(self, context: Any, within: Any = None) -> Any:
         return self.agents[0].distribution(context, within)
@@ -848,7 +840,7 @@ WORLDS: list[World] = [
     World("three knobs, one without use", logger=young(THREE, two_of_three), policy=old(THREE, two_of_three),
         mean=two_of_three),
     World("three knobs, the logger itself", logger=young(THREE, two_of_three), policy=young(THREE, two_of_three),
-        mean=two_of_three),
+        mean=two_of_three, gain=0.0),
     World("three knobs, narrower ranges", logger=young(THREE, two_of_three), policy=old(THREE, two_of_three),
         mean=two_of_three, ranges=narrower_first),
     World("a number, steps and a choice", logger=young(MIXED, mixed_knobs), policy=old(MIXED, mixed_knobs),

@@ -145,9 +145,7 @@ def main(runs: int, processes: int, kind: str | None, worlds: str) -> int:
     tally, seeds = Tally(), range(runs)
     with ProcessPoolExecutor(processes) as pool:
         if kind != "rollouts":
-            print(
-                f"logs are made of {'decisions' if adversarial_logs.takes_decisions() else 'arrays'}, with these columns:"
-            )
+            print("columns of the logs:")
             for agent, names in adversarial_logs.columns().items():
                 print(f"    {agent}: {', '.join(names)}")
             for place, world in enumerate(adversarial_logs.WORLDS):
