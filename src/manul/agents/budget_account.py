@@ -12,7 +12,9 @@ from manul.errors import InputError
 from manul.outcomes.budgets import EXPLAIN_LATE, Budget, Moment
 from manul.utils import model_files
 
-MARGIN = 3.0  # standard deviations: a normal sum is hardly ever above its mean by more, but models of parts are not exact
+MARGIN = (
+    3.0  # standard deviations: a normal sum is hardly ever above its mean by more, but models of parts are not exact
+)
 MOST_IN_FLIGHT = 16  # decisions whose cost is not known yet, if no way to count them is chosen
 MOST_OPEN = 2**17  # decisions whose cost is awaited; that of older ones counts as expected
 MOST_PERIODS = 64  # that are remembered
