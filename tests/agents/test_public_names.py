@@ -12,9 +12,10 @@ DECIDES = "best current_epsilon decide decide_again decide_many decide_many_agai
 LEARNS = "from_saved learn learn_many nbytes save schema"
 
 NAMES = {*DECIDES.split(), *LEARNS.split()}
+AUTO = {"predict_losses", "report", "spending", "kept"}
 AGENTS = {
-    "one number": (manul.Auto(), NAMES | {"predict_losses", "report"}),
-    "two knobs": (manul.Auto(actions={"price": (1, 9), "days": (1, 3)}), NAMES | {"predict_losses", "report"}),
+    "one number": (manul.Auto(), NAMES | AUTO),
+    "two knobs": (manul.Auto(actions={"price": (1, 9), "days": (1, 3)}), NAMES | AUTO),
     "cats": (manul.Cats(leaves=8, bandwidth=1 / 8), NAMES | {"paper"}),
 }
 

@@ -36,8 +36,6 @@ from manul.utils import model_files
 from manul.utils.formula_bounds import Bounds, bounds
 from manul.utils.validation import Floats, check_number
 
-# The bandwidth with a budget, as a share of the range: its price moves the window through the day, which explores nearby.
-NARROW = 1 / 160
 STEPS = 40  # of a bisection: to 1e-12 of the range
 _KINDS: dict[str, Bounds] = {"yes/no": (0.0, 1.0), "count": (0.0, math.inf), "amount": (0.0, math.inf)}
 _ARRAYS = ("bound", "bound_unit")
@@ -334,11 +332,6 @@ class LimitedAuto(Auto[A]):
         budget = None if self._account is None else BudgetReport.of(self._account)
         kept = None if self._bound is None else KeepReport.of(self._bound)
         return replace(super().report(context, points=points), budget=budget, kept=kept)
-
-    @property
-    def _player_settings(self) -> dict[str, Any]:
-        narrow = 0.0 if self._account is None else NARROW * self._range.span
-        return {**super()._player_settings, "bandwidth": self.bandwidth or narrow}
 
     def _parts_in_core(self) -> dict[str, Any] | None:
         """The formulas of the outcome and of the limits as the core takes them."""

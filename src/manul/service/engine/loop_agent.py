@@ -15,7 +15,6 @@ from manul.actions.levels import DrawnWindows
 from manul.actions.schedules import from_description
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
-from manul.agents.limits_in_expectation import limits_in_expectation
 from manul.contexts.schema import Context
 from manul.errors import ManulError
 from manul.outcomes import Outcome, outcome_of
@@ -83,6 +82,8 @@ def from_bytes(model: bytes) -> Any:
 
 def load_model(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
     """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
+    from manul.agents.limits_in_expectation import limits_in_expectation
+
     agent = from_bytes(model)
     if not isinstance(agent, LoopAgent):
         raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
