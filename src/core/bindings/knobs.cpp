@@ -203,10 +203,11 @@ void bind_other_contexts(nb::class_<KnobsPlayer, BasePlayer>& type) {
 template <class Contexts>
 void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<double>& lows, const Matrix<double>& highs,
                  const Vector<std::uint64_t>& numbers, Table positions, Table densities, Output floors,
-                 const KnobLimits* limits, const std::optional<Matrix<double>>& fields) {
+                 const KnobLimits* limits, const std::optional<Matrix<double>>& fields, const WindowsOutput& windows) {
   const BasePlayer::Busy busy(player);
   const ContextBatch batch(player, contexts, numbers.size(), none, none);
   const std::size_t size = player.size(), count = batch.rows().count;
+  double* drawn = to_windows(windows, count * size);
   check_sizes(count, numbers, floors);
   check_shape(count, size, lows, highs, positions, densities);
   const ManyLimited limited(size, count, limits, fields);
@@ -215,7 +216,8 @@ void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<dou
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     const Ranges ranges = to_ranges(player, lows.data() + i * size, highs.data() + i * size);
     Draw draws[most_knobs] = {};
-    player.decide(context, ranges.all, numbers.data()[i], limited[i], draws);
+    player.decide(context, ranges.all, numbers.data()[i], limited[i], draws,
+                  drawn == nullptr ? nullptr : drawn + DrawnWindow::size * size * i);
     floors.data()[i] = 1.0;
     for (std::size_t k = 0; k < size; ++k) {
       positions.data()[i * size + k] = draws[k].position;
@@ -290,7 +292,7 @@ template <class Contexts>
 void bind_many(nb::class_<KnobsPlayer, BasePlayer>& type) {
   const auto limits = "limits"_a.none() = nb::none(), fields = "fields"_a.none() = nb::none();
   type.def("decide_many", &decide_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a, "positions"_a,
-           "densities"_a, "floors"_a, limits, fields)
+           "densities"_a, "floors"_a, limits, fields, "windows"_a.none() = nb::none())
       .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "positions"_a, "densities"_a,
            limits, fields)
       .def("learn_many", &learn_many<Contexts>, "contexts"_a, "positions"_a, "densities"_a, "losses"_a,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,101 +20,98 @@ Piece = tuple[float, float, float]  # low, high and density
 
 
 @dataclass(frozen=True, eq=False)
-class KnobPieces:
+class RowLists:
+    """Columns of lists, one list for each row: that of row i reaches from `starts[i]` to `starts[i + 1]` in every column."""
+
+    starts: npt.NDArray[np.int64]
+    lows: Floats
+    highs: Floats
+
+    COLUMNS: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[Sequence[float]]], **others: Any) -> Self:
+        """The lists of `rows`, whose members have one number for each column; `others` are further arguments.
+
+        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)], []]).starts
+        array([0, 1, 1])
+        """
+        table = np.array([member for row in rows for member in row], np.float64).reshape(-1, len(cls.COLUMNS))
+        columns = dict(zip(cls.COLUMNS, np.ascontiguousarray(table.T), strict=True))
+        return cls(starts_of([len(row) for row in rows]), **columns, **others)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def columns(self) -> dict[str, Floats]:
+        """The columns besides the starts."""
+        return {name: getattr(self, name) for name in self.COLUMNS}
+
+    def row(self, number: int) -> list[tuple[float, ...]]:
+        """The members of one row.
+
+        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)]]).row(0)
+        [(0.0, 2.0, 0.5)]
+        """
+        part = slice(*self.starts[number : number + 2])
+        return list(zip(*(column[part].tolist() for column in self.columns().values()), strict=True))
+
+    def select(self, which: slice | npt.NDArray[Any]) -> Self:
+        """The lists of a selection of the rows.
+
+        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)], [(0.0, 1.0, 1.0)]]).select(np.array([1, 0])).densities
+        array([1. , 0.5])
+        """
+        rows = np.arange(len(self))[which]
+        counts = np.diff(self.starts)[rows]
+        starts = starts_of(counts)
+        places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], counts)
+        return replace(self, starts=starts, **{name: column[places] for name, column in self.columns().items()})
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The lists of several batches, `parts`, one after the other.
+
+        >>> one = KnobPieces.of_rows([[(0.0, 2.0, 0.5)]])
+        >>> KnobPieces.join([one, one]).starts
+        array([0, 1, 2])
+        """
+        starts = starts_of(np.concatenate([np.diff(part.starts) for part in parts]))
+        columns = {name: np.concatenate([part.columns()[name] for part in parts]) for name in cls.COLUMNS}
+        return replace(parts[0], starts=starts, **columns)
+
+
+def starts_of(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Where lists with these numbers of members begin and end.
+
+    >>> starts_of([2, 3])
+    array([0, 2, 5])
+    """
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class KnobPieces(RowLists):
     """The distributions of one knob in many rows, as pieces of constant density; those of row i are `starts[i]` to `starts[i + 1]`.
 
     A piece reaches from `lows` to `highs`, and `densities` are as in the log, in the units of the knob; an action at an end
     belongs to the denser piece. On a bent scale, such as a logarithmic one, ends and densities are those of positions in
     [0, 1], in which the density is constant; that of an action is divided by `Knob.units`. For steps and options, the ends are
     the numbers of the first and the last one, counted from 0, and the density is the probability of each. The pieces of a row
-    are ascending and disjoint; outside of them nothing is drawn. A row without pieces has an unknown distribution.
+    are ascending and disjoint, and cover all that was allowed. A row without pieces has an unknown distribution.
 
     >>> pieces = KnobPieces(np.array([0, 1, 3]), np.array([0.0, 0.0, 0.5]), np.array([1.0, 0.5, 1.0]), np.array([1.0, 1.5, 0.5]))
     >>> len(pieces), pieces.select(slice(1, 2)).densities
     (2, array([1.5, 0.5]))
     """
 
-    starts: npt.NDArray[np.int64]
-    lows: Floats
-    highs: Floats
     densities: Floats
 
-    @classmethod
-    def of_rows(cls, rows: Sequence[Sequence[Piece]]) -> KnobPieces:
-        """The pieces of `rows`, which are lists of (low, high, density).
-
-        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)], []]).starts
-        array([0, 1, 1])
-        """
-        table = np.array([piece for row in rows for piece in row], np.float64).reshape(-1, 3)
-        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
-        return cls(starts, *np.ascontiguousarray(table.T))
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def row(self, number: int) -> list[Piece]:
-        """The pieces of one row, as (low, high, density).
-
-        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)]]).row(0)
-        [(0.0, 2.0, 0.5)]
-        """
-        part = slice(*self.starts[number : number + 2])
-        columns = (self.lows, self.highs, self.densities)
-        return list(zip(*(column[part].tolist() for column in columns), strict=True))
-
-    def select(self, which: slice | npt.NDArray[Any]) -> KnobPieces:
-        """The pieces of a selection of the rows.
-
-        >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)], [(0.0, 1.0, 1.0)]]).select(np.array([1, 0])).densities
-        array([1. , 0.5])
-        """
-        starts, places = take_lists(self.starts, which)
-        return KnobPieces(starts, self.lows[places], self.highs[places], self.densities[places])
+    COLUMNS = ("lows", "highs", "densities")
 
 
 Pieces = Mapping[str, KnobPieces]
 """Pieces by knob; the key is "" for one knob without a name."""
-
-
-def take_lists(
-    starts: npt.NDArray[np.int64], which: slice | npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The starts of some of the lists that begin at `starts`, and the places of their members.
-
-    >>> take_lists(np.array([0, 2, 5]), np.array([1]))
-    (array([0, 3]), array([2, 3, 4]))
-    """
-    rows = np.arange(len(starts) - 1)[which]
-    counts = np.diff(starts)[rows]
-    taken = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    places = np.arange(taken[-1]) + np.repeat(starts[rows] - taken[:-1], counts)
-    return taken, places
-
-
-def join_lists(starts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """The starts of lists of several batches, one batch after the other.
-
-    >>> join_lists([np.array([0, 2]), np.array([0, 3])])
-    array([0, 2, 5])
-    """
-    counts = np.concatenate([np.diff(each) for each in starts])
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
-def join_pieces(parts: Sequence[Pieces]) -> dict[str, KnobPieces]:
-    """The pieces of several batches, `parts`, one after the other.
-
-    >>> one = {"": KnobPieces.of_rows([[(0.0, 2.0, 0.5)]])}
-    >>> len(join_pieces([one, one])[""])
-    2
-    """
-    joined = {}
-    for name in parts[0]:
-        own = [part[name] for part in parts]
-        columns = (np.concatenate([getattr(each, key) for each in own]) for key in ("lows", "highs", "densities"))
-        joined[name] = KnobPieces(join_lists([each.starts for each in own]), *columns)
-    return joined
 
 
 def pieces_of(distributions: Distributions[Any]) -> dict[str, KnobPieces]:
@@ -127,7 +124,7 @@ def pieces_of(distributions: Distributions[Any]) -> dict[str, KnobPieces]:
     >>> import manul
     >>> agent = manul.Cats(leaves=8, bandwidth=1/4, epsilon=0.25)
     >>> pieces_of(agent.distributions([[0.5]]))[""].row(0)
-    [(0.0, 0.5, 1.75), (0.5, 1.0, 0.25)]
+    [(0.0, 0.28125, 0.25), (0.28125, 0.78125, 1.75), (0.78125, 1.0, 0.25)]
     """
     space = distributions.space
     names = [UNNAMED] if space is None else space.names

@@ -17,10 +17,11 @@ from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.distributions import Distributions, PlayedRows, PlayerView
+from manul.actions.levels import KnobLevels
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.actions.smoothing import explore, smooth
-from manul.actions.space import ActionSpace, numbers_only
+from manul.actions.space import UNNAMED, ActionSpace, numbers_only
 from manul.agents.agent_card import agent_card
 from manul.agents.learned_twice import LearnedBatches, warn_of_repeated_decision
 from manul.agents.player import Draw, Player
@@ -191,8 +192,13 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
             window: Within = player.window(features, *within)
             return window
 
-    def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw an action for a `context`, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
+    def decide(self, context: Context, within: Narrowing | None = None, *, levels: bool = False) -> Decision[A]:
+        """Draw an action for a `context`, a row of numbers or a mapping of fields; `within` narrows the range of actions.
+
+        With `levels`, the decision says what it was drawn from, so that a log of it can prove more.
+        """
+        if levels:
+            return self.decide_many(conversion.one_row(context), None if within is None else [within], levels=True)[0]
         low, high = self.actions if within is None else self._narrow(within)
         native = self._host.native
         try:
@@ -204,7 +210,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
             with self._host.explain_rejection():
                 draw = player.decide(features, low, high)
         action, density, floor = draw
-        return _new(Decision, (action, density, within, floor, None, None, None))
+        return _new(Decision, (action, density, within, floor, None, None, None, None))
 
     @overload
     def learn(
@@ -236,7 +242,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         elif not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
             loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
-            action, density, within, floor, _, _, _ = decision
+            action, density, within, floor, _, _, _, _ = decision
             if decision is self._latest and floor is not None:  # a decision without a floor was not drawn by an agent
                 warn_of_repeated_decision(decision, stacklevel=2)
         else:
@@ -262,20 +268,43 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         self._latest = decision
         self._host.warn_of_late_fields([features], stacklevel=2)
 
-    def decide_many(self, contexts: Contexts, within: Any = None) -> Decisions[A]:
-        """Draw an action for each of the `contexts`, rows, mappings or a data frame; `within` has one (low, high) per row."""
+    def decide_many(self, contexts: Contexts, within: Any = None, *, levels: bool = False) -> Decisions[A]:
+        """Draw an action for each of the `contexts`, rows, mappings or a data frame; `within` has one (low, high) per row.
+
+        `levels` are as in `decide`.
+        """
         batch = self._host.batch(contexts)
         lows, highs = row_ends(self, within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
+        windows = self._windows(len(batch)) if levels else None
         with self._host.player_and_contexts(self, batch) as (player, rows):
-            player.decide_many(rows, lows, highs, actions, densities, floors)
+            player.decide_many(rows, lows, highs, actions, densities, floors, windows)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
-        decisions = Decisions(actions, densities, floors=floors, **ends)
+        decisions = Decisions(actions, densities, floors=floors, levels=self._levels(windows, lows, highs), **ends)
         self._batches.draw(decisions)
         return decisions
 
-    def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw the decision with this `number`, any below 2^64, for a `context` and `within` as in `decide`, without counting it."""
+    def _windows(self, count: int) -> Floats:
+        """An array for the windows that decisions are drawn from, one after the other."""
+        return np.empty(4 * count)
+
+    def _levels(self, windows: Floats | None, lows: Floats, highs: Floats) -> dict[str, KnobLevels] | None:
+        """What decisions with these windows are drawn from, in these ranges or the whole one."""
+        if windows is None:
+            return None
+        if not len(lows):
+            lows, highs = np.tile(self.actions, (len(windows) // 4, 1)).T
+        return {UNNAMED: KnobLevels.of_windows(windows.reshape(-1, 4), lows, highs)}
+
+    def decide_again(
+        self, number: int, context: Context, within: Narrowing | None = None, *, levels: bool = False
+    ) -> Decision[A]:
+        """Draw the decision with this `number`, any below 2^64, for a `context` and `within` as in `decide`, without counting it.
+
+        `levels` are as in `decide`.
+        """
+        if levels:
+            return self.decide_many_again([number], conversion.one_row(context), None if within is None else [within], levels=True)[0]
         low, high = self.actions if within is None else self._narrow(within)
         native = self._host.native
         try:
@@ -287,23 +316,28 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
             with self._host.explain_rejection():
                 draw = self._draw(player, features, low, high, number)
         action, density, floor = draw
-        return _new(Decision, (action, density, within, floor, None, None, None))
+        return _new(Decision, (action, density, within, floor, None, None, None, None))
 
-    def decide_many_again(self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None) -> Decisions[A]:
-        """Draw the decisions with these `numbers`, for `contexts` and `within` as in `decide_many`, without counting them."""
+    def decide_many_again(
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None, *, levels: bool = False
+    ) -> Decisions[A]:
+        """Draw the decisions with these `numbers`, for `contexts`, `within` and `levels` as in `decide_many`, without counting them."""
         batch, keys = self._host.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = row_ends(self, within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
+        windows = self._windows(len(batch)) if levels else None
         with self._host.player_and_contexts(self, batch) as (player, rows):
             if isinstance(player, _core.Player):
-                player.decide_many_again(rows, lows, highs, keys, actions, densities, floors)
+                player.decide_many_again(rows, lows, highs, keys, actions, densities, floors, windows)
             else:
                 ranges = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
                 for index, (row, (low, high)) in enumerate(zip(rows, ranges, strict=True)):
                     draw = self._draw(player, row, low, high, int(keys[index]))
                     actions[index], densities[index], floors[index] = draw
+                    if windows is not None:
+                        windows[4 * index : 4 * index + 4] = player.drawn_window(row, low, high)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
-        return Decisions(actions, densities, floors=floors, **ends)
+        return Decisions(actions, densities, floors=floors, levels=self._levels(windows, lows, highs), **ends)
 
     def _draw(self, player: Player, features: Any, low: float, high: float, number: int) -> Draw:
         if isinstance(player, _core.Player):

@@ -67,12 +67,21 @@ class PolicyPlayer:
         return draw
 
     def decide_many(
-        self, contexts: Row, lows: Floats, highs: Floats, actions: Floats, densities: Floats, floors: Floats
+        self,
+        contexts: Row,
+        lows: Floats,
+        highs: Floats,
+        actions: Floats,
+        densities: Floats,
+        floors: Floats,
+        windows: Floats | None = None,
     ) -> None:
-        """Fill the last three arrays with a draw per row."""
+        """Fill the arrays with a draw per row, and `windows` with what it is drawn from."""
         for number, (context, within) in enumerate(zip(contexts, self._ends(contexts, lows, highs), strict=True)):
             draw = self._draw(context, within, self.decisions + number)
             actions[number], densities[number], floors[number] = draw
+            if windows is not None:
+                windows[4 * number : 4 * number + 4] = self.drawn_window(context, *within)
         self.decisions += len(contexts)
 
     def learn(self, context: Row, action: float, density: float, loss: float, low: float, high: float) -> None:
@@ -117,6 +126,11 @@ class PolicyPlayer:
         for index, learner in enumerate(self._learners):
             learner.restore(split[str(index)])
         self._sums, self._best, self.rounds = estimates.copy(), best, rounds
+
+    def drawn_window(self, context: Row, low: float, high: float) -> tuple[float, float, float, float]:
+        """The ends of the greedy window, and the shares of draws nearby, which are none, and anywhere."""
+        greedy = smooth(*self.window(context, low, high), (low, high)).edges.tolist()
+        return greedy[0], greedy[1], 0.0, self.epsilon
 
     def _draw(self, context: Row, within: Within, number: int) -> Draw:
         epsilon = self.epsilon

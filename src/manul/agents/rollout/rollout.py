@@ -285,8 +285,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         floor = self.agent.decide_again(self.decisions, context, within).floor
         if action is None:
             return 0.0, floor
-        rows = [context] if conversion.is_named(context) else conversion.row(context)[np.newaxis]
-        learner = distributions_of(self.agent, rows, None if within is None else [within])
+        learner = distributions_of(self.agent, conversion.one_row(context), None if within is None else [within])
         return float(learner.density([action])[0]), floor
 
     def _draw(self, context: Context, within: Any, baseline: BaselineArm, time: float | None) -> Decision[A]:

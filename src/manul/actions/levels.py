@@ -1,0 +1,201 @@
+"""What decisions were drawn from, in few numbers: uniform levels, from a window to the whole range.
+
+Pieces of constant density follow from them. A ladder that explores nearby has nine pieces, but only two levels, its window
+and the whole range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from manul.actions.kinds.knob import Knob
+from manul.actions.pieces import KnobPieces, RowLists, is_product, starts_of
+from manul.actions.space import ActionSpace
+from manul.utils.validation import Flags, Floats
+
+_NEARBY = (4 / 7, 2 / 7, 1 / 7)  # the shares of the levels between, as in src/core/knobs/ladder.hpp
+_AT_ONCE = 2**22  # numbers of a temporary array
+
+
+@dataclass(frozen=True, eq=False)
+class KnobLevels(RowLists):
+    """The distributions of one knob in many rows, as mixtures of uniform levels; those of row i are `starts[i]` to `starts[i + 1]`.
+
+    A level reaches from `lows` to `highs`, and is drawn with the probability in `shares`. A part `nearby` of its draws is from
+    three levels between it and the last one of its row, which is the whole range; each is wider than the one before by the same
+    factor, and they have the shares 4 : 2 : 1. The units are those of `KnobPieces`, but the step or option n reaches from n to
+    n + 1, and `is_discrete` says so.
+
+    >>> levels = KnobLevels.of_rows([[(0.25, 0.75, 0.75, 0.0), (0.0, 1.0, 0.25, 0.0)]])
+    >>> levels.pieces.row(0)
+    [(0.0, 0.25, 0.25), (0.25, 0.75, 1.75), (0.75, 1.0, 0.25)]
+    """
+
+    shares: Floats
+    nearby: Floats
+    is_discrete: bool = False
+
+    COLUMNS = ("lows", "highs", "shares", "nearby")
+
+    @classmethod
+    def of_windows(cls, windows: Floats, lows: Floats, highs: Floats, *, is_discrete: bool = False) -> KnobLevels:
+        """The levels of `windows` of the core (`DrawnWindow`) in ranges from `lows` to `highs`; rows of atoms have none.
+
+        >>> window = np.array([[0.25, 0.75, 0.0, 0.25]])
+        >>> KnobLevels.of_windows(window, np.array([0.0]), np.array([1.0])).row(0)
+        [(0.25, 0.75, 0.75, 0.0), (0.0, 1.0, 0.25, 0.0)]
+        """
+        low, high, nearby, anywhere = windows.T
+        pairs = ((low, lows), (high, highs), (1.0 - anywhere, anywhere), (nearby, np.zeros_like(nearby)))
+        flat = (np.column_stack(pair).reshape(-1) for pair in pairs)
+        levels = cls(starts_of(np.full(len(windows), 2)), *flat, is_discrete)
+        return levels if not np.isnan(low).any() else levels._without(np.isnan(low))
+
+    @classmethod
+    def of_options(cls, windows: Floats, allowed: Floats, count: int) -> KnobLevels:
+        """The levels of `windows` of a choice between `count` options, of which the bits of `allowed` can be drawn.
+
+        >>> KnobLevels.of_options(np.array([[1.0, 2.0, 0.0, 0.5]]), np.array([7.0]), 3).row(0)
+        [(1.0, 2.0, 0.5, 0.0), (0.0, 3.0, 0.5, 0.0)]
+        """
+        if (allowed == 2**count - 1).all():
+            lows, highs = np.zeros(len(windows)), np.full(len(windows), float(count))
+            return cls.of_windows(windows, lows, highs, is_discrete=True)
+        rows = []
+        for (low, high, _, anywhere), bits in zip(windows.tolist(), allowed.astype(np.int64).tolist(), strict=True):
+            options = [option for option in range(count) if bits >> option & 1]
+            spread = anywhere / len(options)
+            rows.append([(low, high, 1.0 - anywhere, 0.0), *((one, one + 1.0, spread, 0.0) for one in options)])
+        return cls.of_rows(rows, is_discrete=True)
+
+    @classmethod
+    def of_pieces(cls, pieces: KnobPieces, *, is_discrete: bool) -> KnobLevels:
+        """The levels of any `pieces`: each is one of them.
+
+        >>> KnobLevels.of_pieces(KnobPieces.of_rows([[(0.0, 2.0, 0.5)]]), is_discrete=False).row(0)
+        [(0.0, 2.0, 1.0, 0.0)]
+        """
+        highs = pieces.highs + 1.0 if is_discrete else pieces.highs
+        shares, nearby = pieces.densities * (highs - pieces.lows), np.zeros(len(highs))
+        return cls(pieces.starts, pieces.lows, highs, shares, nearby, is_discrete)
+
+    def mix(self, other: KnobLevels, share: float) -> KnobLevels:
+        """The mixture with a `share` of these levels and the rest of the `other` ones; a row without levels in one has none.
+
+        >>> levels = KnobLevels.of_rows([[(0.0, 1.0, 1.0, 0.0)]])
+        >>> levels.mix(levels, 0.25).row(0)
+        [(0.0, 1.0, 0.75, 0.0), (0.0, 1.0, 0.25, 0.0)]
+        """
+        rows = []
+        for row in range(len(self)):
+            # The last level stays the whole range, so that what explores nearby explores up to it.
+            parts = [(other.row(row), 1 - share), (self.row(row), share)]
+            mixed = [(low, high, weight * mass, near) for levels, weight in parts for low, high, mass, near in levels]
+            rows.append(mixed if all(levels for levels, _ in parts) else [])
+        return KnobLevels.of_rows(rows, is_discrete=self.is_discrete)
+
+    @cached_property
+    def pieces(self) -> KnobPieces:
+        """The pieces of constant density."""
+        wide = self._with_nearby()
+        most = int(np.diff(wide.starts).max(initial=1))
+        size = max(1, _AT_ONCE // (4 * most))
+        parts = [wide._dense_pieces(slice(first, first + size), most) for first in range(0, max(len(wide), 1), size)]
+        return KnobPieces.join(parts)
+
+    def _without(self, unknown: Flags) -> KnobLevels:
+        """The levels, with none in the `unknown` rows."""
+        counts = np.where(unknown, 0, np.diff(self.starts))
+        kept = np.repeat(~unknown, np.diff(self.starts))
+        return replace(self, starts=starts_of(counts), **{name: each[kept] for name, each in self.columns().items()})
+
+    def _with_nearby(self) -> KnobLevels:
+        """The same, with the levels between those that explore nearby and the last ones."""
+        near = np.flatnonzero(self.nearby > 0)
+        if not len(near):
+            return self
+        rows = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        last = self.starts[rows[near] + 1] - 1
+        low, high, first = self.lows[last], self.highs[last], (self.highs[near] - self.lows[near]) / 2
+        centre, whole = self.lows[near] + first, (high - low) / 2
+        factor, half = np.sqrt(np.sqrt(whole / first)), first
+        columns = {**self.columns(), "shares": self.shares * (1.0 - self.nearby)}
+        for share in _NEARBY:
+            half = np.minimum(half * factor, whole)
+            middle = np.clip(centre, low + half, high - half)
+            added = {"lows": np.clip(middle - half, low, high), "highs": np.clip(middle + half, low, high)}
+            added |= {"shares": share * self.shares[near] * self.nearby[near], "nearby": np.zeros(len(near))}
+            columns = {name: np.concatenate([column, added[name]]) for name, column in columns.items()}
+        rows = np.concatenate([rows, *(rows[near] for _ in _NEARBY)])
+        order = np.argsort(rows, kind="stable")
+        starts = starts_of(np.bincount(rows, minlength=len(self)))
+        return replace(self, starts=starts, **{name: column[order] for name, column in columns.items()})
+
+    def _dense_pieces(self, part: slice, most: int) -> KnobPieces:
+        """The pieces of some of the rows, which have at most as many levels as `most`."""
+        own = self.select(part)
+        counts = np.diff(own.starts)
+        places = own.starts[:-1, np.newaxis] + np.minimum(np.arange(most), np.maximum(counts - 1, 0)[:, np.newaxis])
+        real = np.arange(most) < counts[:, np.newaxis]
+        lows, highs, shares = (
+            column[np.minimum(places, len(column) - 1)] if len(column) else np.zeros(places.shape)
+            for column in (own.lows, own.highs, own.shares)
+        )
+        edges = np.hstack([lows, highs])
+        edges = np.hstack([np.floor(edges), np.ceil(edges)]) if self.is_discrete else edges
+        edges.sort(axis=1)
+        left, right = edges[:, :-1], edges[:, 1:]
+        densities, covered = np.zeros(left.shape), np.zeros(left.shape, np.bool_)
+        for level in range(most):
+            low, high = lows[:, level, np.newaxis], highs[:, level, np.newaxis]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                density = np.where(real[:, level], shares[:, level] / (highs[:, level] - lows[:, level]), 0.0)
+            inside = _share_inside(left, right, low, high) if self.is_discrete else (low <= left) & (right <= high)
+            densities += density[:, np.newaxis] * inside
+            covered |= (inside > 0) & real[:, level, np.newaxis]
+        kept = covered & (left < right)
+        starts = starts_of(kept.sum(axis=1))
+        return KnobPieces(starts, left[kept], right[kept] - (1.0 if self.is_discrete else 0.0), densities[kept])
+
+
+Levels = Mapping[str, KnobLevels]
+"""Levels by knob; the key is "" for one knob without a name."""
+
+
+def _share_inside(left: Floats, right: Floats, low: Floats, high: Floats) -> Floats:
+    """The share of the intervals from `left` to `right` between `low` and `high`."""
+    inside = np.maximum(np.minimum(right, high) - np.maximum(left, low), 0.0)
+    shares: Floats = np.divide(inside, right - left, out=np.zeros_like(inside), where=right > left)
+    return shares
+
+
+def levels_of_windows(
+    space: ActionSpace[Any], windows: Floats, lows: Floats, highs: Floats
+) -> dict[str, KnobLevels] | None:
+    """The levels of decisions in a `space` that is no number, from the core's `windows` of each knob and the ranges of positions.
+
+    None if the knobs are not drawn independently of each other: the mass of an action is then no product.
+    """
+    if not is_product(space):
+        return None
+    by_knob = windows.reshape(len(lows), len(space.knobs), -1)
+    return {
+        name: _levels_of_knob(knob, by_knob[:, place], lows[:, place], highs[:, place])
+        for place, (name, knob) in enumerate(space.knobs)
+    }
+
+
+def _levels_of_knob(knob: Knob[Any], windows: Floats, lows: Floats, highs: Floats) -> KnobLevels:
+    if knob.is_option:
+        return KnobLevels.of_options(windows, lows, int(knob.volume))
+    ends = np.column_stack([windows[:, :2], lows, highs])
+    if not knob.is_bent:
+        ends = ends * knob.volume if knob.is_discrete else knob.column(ends)
+    scaled = np.column_stack([ends[:, :2], windows[:, 2:]])
+    return KnobLevels.of_windows(scaled, ends[:, 2], ends[:, 3], is_discrete=knob.is_discrete)
+
