@@ -15,10 +15,10 @@ from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import TypeVar
 
     from manul.actions.levels import KnobLevels
     from manul.actions.pieces import Pieces
-    from typing_extensions import TypeVar
 
     A = TypeVar("A", default=Any)
 else:
@@ -63,7 +63,9 @@ class Decision(NamedTuple, Generic[A]):
         return _pieces(self.levels)
 
     def __repr__(self) -> str:
-        stated = [f"{name}={value!r}" for name, value in zip(self._fields[:-1], self, strict=False) if value is not None]
+        stated = [
+            f"{name}={value!r}" for name, value in zip(self._fields[:-1], self, strict=False) if value is not None
+        ]
         return f"Decision({', '.join(stated)})"
 
 
@@ -128,7 +130,9 @@ class Decisions(Generic[A]):
     def __getitem__(self, rows: Any) -> Decision[A] | Decisions[A]:
         if not isinstance(rows, int | np.integer):
             places = np.arange(len(self))[rows]
-            taken = {each.name: _rows(getattr(self, each.name), places) for each in fields(self) if each.name != "levels"}
+            taken = {
+                each.name: _rows(getattr(self, each.name), places) for each in fields(self) if each.name != "levels"
+            }
             return Decisions(**taken, levels=_select(self.levels, places))
         low, within = _value(self.lows, rows), _value(self.within, rows)
         return Decision(

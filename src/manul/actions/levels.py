@@ -84,6 +84,14 @@ class KnobLevels(RowLists):
         shares, nearby = pieces.densities * (highs - pieces.lows), np.zeros(len(highs))
         return cls(pieces.starts, pieces.lows, highs, shares, nearby, is_discrete)
 
+    def unknown(self, count: int) -> KnobLevels:
+        """As many rows as `count` whose distributions are unknown, of the same knob.
+
+        >>> len(KnobLevels.of_rows([]).unknown(2))
+        2
+        """
+        return KnobLevels.of_rows([[]] * count, is_discrete=self.is_discrete)
+
     def mix(self, other: KnobLevels, share: float) -> KnobLevels:
         """The mixture with a `share` of these levels and the rest of the `other` ones; a row without levels in one has none.
 
@@ -198,4 +206,3 @@ def _levels_of_knob(knob: Knob[Any], windows: Floats, lows: Floats, highs: Float
         ends = ends * knob.volume if knob.is_discrete else knob.column(ends)
     scaled = np.column_stack([ends[:, :2], windows[:, 2:]])
     return KnobLevels.of_windows(scaled, ends[:, 2], ends[:, 3], is_discrete=knob.is_discrete)
-

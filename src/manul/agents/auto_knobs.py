@@ -68,7 +68,9 @@ class AutoKnobs(Auto[A]):
         self, number: int, context: Context, within: Narrowing | None = None, *, levels: bool = False
     ) -> Decision[A]:
         if levels:
-            return self.decide_many_again([number], conversion.one_row(context), None if within is None else [within], levels=True)[0]
+            return self.decide_many_again(
+                [number], conversion.one_row(context), None if within is None else [within], levels=True
+            )[0]
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         draw: Any = NotImplemented

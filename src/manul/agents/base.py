@@ -51,6 +51,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
     _takes_knobs = False  # whether actions may be other than numbers in a range
     _plays_windows = True  # and with the probability epsilon any action
     _models_parts = False  # whether the player learns the parts of outcomes too
+    tells_levels = True  # whether decisions can say what they were drawn from
 
     def __init__(
         self,
@@ -304,7 +305,9 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         `levels` are as in `decide`.
         """
         if levels:
-            return self.decide_many_again([number], conversion.one_row(context), None if within is None else [within], levels=True)[0]
+            return self.decide_many_again(
+                [number], conversion.one_row(context), None if within is None else [within], levels=True
+            )[0]
         low, high = self.actions if within is None else self._narrow(within)
         native = self._host.native
         try:
