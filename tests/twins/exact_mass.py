@@ -68,10 +68,12 @@ def interval(table, largest, *, logged, level):
     inside, most = 1 - missing.mean(), max(largest, LEAST_BOUND)
     ends = []
     for side, charged in ((-1, 0.0), (1, 1.0)):
-        extra = charged * (1 - inside)
-        rows = [(-inside, extra), (most - inside, extra), (most - inside, most + extra)]
-        if logged:
-            rows = [(-inside, extra), (-inside, extra - 1), (most - inside, extra), (most - inside, most + extra - 1)]
+        extra, less = charged * (1 - inside), 1.0 if logged else 0.0
+        few, half = (
+            (SUPPORT, 0.5) if side > 0 else (0.5, SUPPORT)
+        )  # the worst for the upper end has a loss, that for the lower none
+        rows = [(-inside, extra, SUPPORT), (-inside, extra - less, SUPPORT)]
+        rows += [(most - inside, extra, few), (most - inside, most + extra - less, half)]
         ends.append(_end(firsts, bases + charged * missing, rows, (-1.0 if logged else 0.0, 1.0), level, side))
     return tuple(ends)
 
@@ -79,8 +81,8 @@ def interval(table, largest, *, logged, level):
 def _end(firsts, seconds, support, ends, level, side):
     first = np.concatenate([firsts, [point[0] for point in support]])
     second = np.concatenate([seconds, [point[1] for point in support]])
-    counts = np.concatenate([np.ones(len(firsts)), np.full(len(support), SUPPORT)])
-    limit = maximum(first[:, np.newaxis], counts) + 1.2 * chi2.ppf(level, 1) / 2
+    counts = np.concatenate([np.ones(len(firsts)), [point[2] for point in support]])
+    limit = maximum(first[:, np.newaxis], counts) + chi2.ppf(level, 1) / 2
 
     def excess(v):
         return maximum(np.column_stack([first, second - v]), counts) - limit
