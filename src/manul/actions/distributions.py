@@ -139,6 +139,12 @@ class Windows(Distributions[float]):
         lows, highs = np.maximum(centres - bandwidth, ends[:, 0]), np.minimum(centres + bandwidth, ends[:, 1])
         return cls(lows, highs, ends, epsilon)
 
+    @property
+    def table(self) -> tuple[Floats, Floats]:
+        """The low and high end, the share nearby and epsilon of each window, as the core tells them, and the ranges of the rows."""
+        shares = np.broadcast_to([0.0, self._epsilon], (len(self), 2))
+        return np.column_stack([self._lows, self._highs, shares]), self._ends
+
     def __len__(self) -> int:
         return len(self._lows)
 
