@@ -109,11 +109,13 @@ nb::typed<nb::tuple, Numbers, Numbers, double> to_tuple(const KnobsPlayer& playe
 
 template <class Context>
 auto decide(KnobsPlayer& player, const Context& context, const Vector<double>& lows, const Vector<double>& highs,
-            std::uint64_t number, const KnobLimits* limits, const std::optional<Vector<double>>& fields) {
+            std::uint64_t number, const KnobLimits* limits, const std::optional<Vector<double>>& fields,
+            const WindowsOutput& windows) {
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
   Draw draws[most_knobs] = {};
-  player.decide(view(player, context), ranges.all, number, to_limited(player, limits, fields), draws);
+  double* drawn = to_windows(windows, player.size());
+  player.decide(view(player, context), ranges.all, number, to_limited(player, limits, fields), draws, drawn);
   return to_tuple(player, draws);
 }
 
@@ -175,7 +177,8 @@ template <class Context>
 void bind_single(nb::class_<KnobsPlayer, BasePlayer>& type) {
   const auto context = "context"_a.noconvert();
   const auto limits = "limits"_a.none() = nb::none(), fields = "fields"_a.none() = nb::none();
-  type.def("decide", &decide<Context>, context, "lows"_a, "highs"_a, "number"_a, limits, fields)
+  type.def("decide", &decide<Context>, context, "lows"_a, "highs"_a, "number"_a, limits, fields,
+           "windows"_a.none() = nb::none())
       .def("best", &best<Context>, context, "lows"_a, "highs"_a, limits, fields)
       .def("windows", &windows<Context>, context, "lows"_a, "highs"_a)
       .def("distributions", &distributions<Context>, context, "lows"_a, "highs"_a, "positions"_a)
@@ -189,10 +192,11 @@ void bind_other_contexts(nb::class_<KnobsPlayer, BasePlayer>& type) {
   const auto context = "context"_a.none();
   type.def(
       "decide",
-      [](KnobsPlayer&, nb::handle, Ends, Ends, std::uint64_t, nb::handle, nb::handle) {
+      [](KnobsPlayer&, nb::handle, Ends, Ends, std::uint64_t, nb::handle, nb::handle, nb::handle) {
         return nb::borrow(Py_NotImplemented);
       },
-      context, "lows"_a, "highs"_a, "number"_a, "limits"_a.none() = nb::none(), "fields"_a.none() = nb::none());
+      context, "lows"_a, "highs"_a, "number"_a, "limits"_a.none() = nb::none(), "fields"_a.none() = nb::none(),
+      "windows"_a.none() = nb::none());
   type.def(
       "learn",
       [](KnobsPlayer&, nb::handle, Ends, double, double, nb::handle, bool) { return nb::borrow(Py_NotImplemented); },

@@ -38,8 +38,11 @@ Draw decide(Player& player, const Context& context, double low, double high) {
 }
 
 template <class Context>
-Draw decide_again(Player& player, const Context& context, double low, double high, std::uint64_t number) {
+Draw decide_again(Player& player, const Context& context, double low, double high, std::uint64_t number,
+                  const WindowsOutput& windows) {
+  double* drawn = to_windows(windows, 1);
   const Decision decision = player.decide_again(view(player, context), {low, high}, number);
+  if (drawn != nullptr) decision.window.write(drawn);
   return {decision.action, decision.density, decision.floor};
 }
 
@@ -60,7 +63,8 @@ void bind_single(nb::class_<Player, BasePlayer>& type) {
   type.def("window", &window<Context>, context, "low"_a, "high"_a);
   type.def("played", &played<Context>, context, "low"_a, "high"_a);
   type.def("decide", &decide<Context>, context, "low"_a, "high"_a);
-  type.def("decide_again", &decide_again<Context>, context, "low"_a, "high"_a, "number"_a);
+  type.def("decide_again", &decide_again<Context>, context, "low"_a, "high"_a, "number"_a,
+           "windows"_a.none() = nb::none());
   type.def("learn", &learn<Context>, context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a,
            "parts"_a.none() = nb::none(), "judged"_a = false);
 }
@@ -71,8 +75,8 @@ void bind_other_contexts(nb::class_<Player, BasePlayer>& type) {
   const auto unread = [] { return nb::borrow(Py_NotImplemented); };
   type.def("decide", [unread](Player&, nb::handle, double, double) { return unread(); }, context, "low"_a, "high"_a);
   type.def(
-      "decide_again", [unread](Player&, nb::handle, double, double, std::uint64_t) { return unread(); }, context,
-      "low"_a, "high"_a, "number"_a);
+      "decide_again", [unread](Player&, nb::handle, double, double, std::uint64_t, nb::handle) { return unread(); },
+      context, "low"_a, "high"_a, "number"_a, "windows"_a.none() = nb::none());
   type.def(
       "learn",
       [unread](Player&, nb::handle, double, double, double, double, double, nb::handle, bool) { return unread(); },

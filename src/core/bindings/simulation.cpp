@@ -53,8 +53,7 @@ void simulate_tables(const std::vector<Player*>& players, const std::vector<cons
     for (const Output& array : {actions[i], densities[i], losses[i], floors[i]})
       if (array.size() < last) throw Rejected();
     if (windows[i].size() < DrawnWindow::size * last) throw Rejected();
-    records.push_back(
-        {actions[i].data(), densities[i].data(), losses[i].data(), floors[i].data(), windows[i].data()});
+    records.push_back({actions[i].data(), densities[i].data(), losses[i].data(), floors[i].data(), windows[i].data()});
   }
   nb::gil_scoped_release unlocked;
   simulate_all(players, {tables.begin(), tables.end()}, first, last, records, threads);

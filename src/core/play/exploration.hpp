@@ -123,7 +123,10 @@ struct Exploration {
     const double action = draws.first < epsilon ? atoms.at(explored) : chosen;
     const double density = atom_density(epsilon, chosen, within, action);
     const double none = __builtin_nan("");
-    return {action, density, first == last ? density : share(epsilon, within) / atoms.spacing(), {none, none, 0.0, epsilon}};
+    return {action,
+            density,
+            first == last ? density : share(epsilon, within) / atoms.spacing(),
+            {none, none, 0.0, epsilon}};
   }
 
   Moments atom_moments(double epsilon, double chosen, Range within) const {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas
     from typing_extensions import TypeVar
 
-    from manul.actions.levels import KnobLevels
+    from manul.actions.levels import Drawn, Levels
     from manul.actions.pieces import Pieces
 
     A = TypeVar("A", default=Any)
@@ -36,8 +36,8 @@ class Decision(NamedTuple, Generic[A]):
 
     The `floor` is the smallest density that the policy gave any action; None if it is unknown. It bounds the weights of
     off-policy estimates, so log it with the density. `densities` are those of named knobs, whose product is the density,
-    `arm` says which arm of a rollout has decided, and `id` is its number there. `levels`, by knob, are what the action was
-    drawn from; they are None unless `decide` is asked for them.
+    `arm` says which arm of a rollout has decided, and `id` is its number there. `drawn` is what the action was
+    drawn from, which `levels` and `pieces` show; it is None unless `decide` is asked for `levels`.
 
     >>> Decision(21.4, 0.24)
     Decision(action=21.4, density=0.24)
@@ -50,7 +50,12 @@ class Decision(NamedTuple, Generic[A]):
     densities: dict[str, float] | None = None
     arm: Arm | None = None
     id: int | str | None = None
-    levels: Mapping[str, KnobLevels] | None = None
+    drawn: Drawn | None = None
+
+    @property
+    def levels(self) -> Levels | None:
+        """What the action was drawn from, as uniform levels by knob; None if it is unknown."""
+        return None if self.drawn is None else self.drawn.levels
 
     @property
     def pieces(self) -> Pieces | None:
@@ -75,7 +80,7 @@ class Decisions(Generic[A]):
     """Many decisions as columns.
 
     `actions` is an array, or one for each named knob. `densities` are those of whole actions, and `densities_by_knob`
-    those of each knob. Decisions of a rollout have `arms` and `ids`. `levels` are as in `Decision`.
+    those of each knob. Decisions of a rollout have `arms` and `ids`. `drawn` is as in `Decision`.
 
     Narrower ranges are `lows` and `highs` for numbers in a range, and otherwise `within`, one for each row; they are None if
     every decision had the whole range, as are `floors` if they are unknown. An index gives one decision, a slice or an array
@@ -98,7 +103,12 @@ class Decisions(Generic[A]):
     within: Sequence[Any] | None = None
     arms: npt.NDArray[Any] | None = None
     ids: npt.NDArray[Any] | None = None
-    levels: Mapping[str, KnobLevels] | None = None
+    drawn: Drawn | None = None
+
+    @property
+    def levels(self) -> Levels | None:
+        """What the actions were drawn from, as uniform levels by knob; None if it is unknown."""
+        return None if self.drawn is None else self.drawn.levels
 
     @property
     def pieces(self) -> Pieces | None:
@@ -115,7 +125,7 @@ class Decisions(Generic[A]):
         return len(self.densities)
 
     def __iter__(self) -> Iterator[Decision[A]]:
-        others = (self.densities_by_knob, self.arms, self.ids, self.levels)
+        others = (self.densities_by_knob, self.arms, self.ids, self.drawn)
         if isinstance(self.actions, Mapping) or any(column is not None for column in others):
             yield from (self[row] for row in range(len(self)))
             return
@@ -130,10 +140,9 @@ class Decisions(Generic[A]):
     def __getitem__(self, rows: Any) -> Decision[A] | Decisions[A]:
         if not isinstance(rows, int | np.integer):
             places = np.arange(len(self))[rows]
-            taken = {
-                each.name: _rows(getattr(self, each.name), places) for each in fields(self) if each.name != "levels"
-            }
-            return Decisions(**taken, levels=_select(self.levels, places))
+            names = [each.name for each in fields(self) if each.name != "drawn"]
+            taken = {name: _rows(getattr(self, name), places) for name in names}
+            return Decisions(**taken, drawn=_select(self.levels, places))
         low, within = _value(self.lows, rows), _value(self.within, rows)
         return Decision(
             _value(self.actions, rows),
@@ -164,12 +173,16 @@ class Decisions(Generic[A]):
         return pandas.DataFrame({name: column for name, column in columns.items() if column is not None})
 
 
-def _pieces(levels: Mapping[str, KnobLevels] | None) -> Pieces | None:
+def _pieces(levels: Levels | None) -> Pieces | None:
     return None if levels is None else {name: each.pieces for name, each in levels.items()}
 
 
-def _select(levels: Mapping[str, KnobLevels] | None, rows: npt.NDArray[Any]) -> Mapping[str, KnobLevels] | None:
-    return None if levels is None else {name: each.select(rows) for name, each in levels.items()}
+def _select(levels: Levels | None, rows: npt.NDArray[Any]) -> Drawn | None:
+    if levels is None:
+        return None
+    from manul.actions.levels import DrawnLevels  # it imports this module
+
+    return DrawnLevels({name: each.select(rows) for name, each in levels.items()})
 
 
 def _flat(name: str, column: Any) -> dict[str, Any]:

@@ -6,20 +6,22 @@ and the whole range.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manul.actions.kinds.knob import Knob
 from manul.actions.pieces import KnobPieces, RowLists, is_product, starts_of
-from manul.actions.space import ActionSpace
+from manul.actions.space import UNNAMED, ActionSpace
 from manul.utils.validation import Flags, Floats
 
 _NEARBY = (4 / 7, 2 / 7, 1 / 7)  # the shares of the levels between, as in src/core/knobs/ladder.hpp
 _AT_ONCE = 2**22  # numbers of a temporary array
+SIZE = 4  # numbers of a `DrawnWindow`: low, high, and the shares of draws nearby and anywhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +54,8 @@ class KnobLevels(RowLists):
         """
         low, high, nearby, anywhere = windows.T
         pairs = ((low, lows), (high, highs), (1.0 - anywhere, anywhere), (nearby, np.zeros_like(nearby)))
-        flat = (np.column_stack(pair).reshape(-1) for pair in pairs)
-        levels = cls(starts_of(np.full(len(windows), 2)), *flat, is_discrete)
+        flat: list[Floats] = [np.column_stack(pair).reshape(-1) for pair in pairs]
+        levels = cls(starts_of(np.full(len(windows), 2)), flat[0], flat[1], flat[2], flat[3], is_discrete)
         return levels if not np.isnan(low).any() else levels._without(np.isnan(low))
 
     @classmethod
@@ -120,7 +122,8 @@ class KnobLevels(RowLists):
         """The levels, with none in the `unknown` rows."""
         counts = np.where(unknown, 0, np.diff(self.starts))
         kept = np.repeat(~unknown, np.diff(self.starts))
-        return replace(self, starts=starts_of(counts), **{name: each[kept] for name, each in self.columns().items()})
+        columns: Any = {name: column[kept] for name, column in self.columns().items()}
+        return replace(self, starts=starts_of(counts), **columns)
 
     def _with_nearby(self) -> KnobLevels:
         """The same, with the levels between those that explore nearby and the last ones."""
@@ -142,7 +145,8 @@ class KnobLevels(RowLists):
         rows = np.concatenate([rows, *(rows[near] for _ in _NEARBY)])
         order = np.argsort(rows, kind="stable")
         starts = starts_of(np.bincount(rows, minlength=len(self)))
-        return replace(self, starts=starts, **{name: column[order] for name, column in columns.items()})
+        ordered: Any = {name: column[order] for name, column in columns.items()}
+        return replace(self, starts=starts, **ordered)
 
     def _dense_pieces(self, part: slice, most: int) -> KnobPieces:
         """The pieces of some of the rows, which have at most as many levels as `most`."""
@@ -175,27 +179,76 @@ Levels = Mapping[str, KnobLevels]
 """Levels by knob; the key is "" for one knob without a name."""
 
 
+@dataclass(frozen=True, eq=False)
+class DrawnWindows:
+    """What decisions in a `space` were drawn from, as the core says it; the levels are computed when they are asked for.
+
+    `windows` has the four numbers of a `DrawnWindow` for each knob of each row, and `lows` and `highs` are the ends of the ranges
+    of rows: actions if they are numbers, otherwise positions.
+
+    >>> DrawnWindows(ActionSpace((0.0, 1.0)), np.array([0.25, 0.75, 0.0, 0.25]), 0.0, 1.0).levels[""].row(0)
+    [(0.25, 0.75, 0.75, 0.0), (0.0, 1.0, 0.25, 0.0)]
+    """
+
+    space: ActionSpace[Any]
+    windows: Floats
+    lows: npt.ArrayLike
+    highs: npt.ArrayLike
+
+    @cached_property
+    def levels(self) -> Levels | None:
+        """The levels by knob; None if the knobs depend on each other, so that the mass of an action is no product."""
+        if not is_product(self.space):
+            return None
+        windows = self.windows.reshape(-1, len(self.space.knobs), SIZE)
+        lows, highs = (np.broadcast_to(ends, windows.shape[:2]) for ends in self._ends)
+        if self.space.is_number:
+            return {UNNAMED: KnobLevels.of_windows(windows[:, 0], lows[:, 0], highs[:, 0])}
+        return {
+            name: _levels_of_knob(knob, windows[:, place], lows[:, place], highs[:, place])
+            for place, (name, knob) in enumerate(self.space.knobs)
+        }
+
+    @property
+    def _ends(self) -> Iterator[Floats]:
+        """The ends with one row per decision and one column per knob, or one for all."""
+        for ends in (self.lows, self.highs):
+            array = np.asarray(ends, np.float64)
+            yield array[:, np.newaxis] if array.ndim == 1 and self.space.is_number else array
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnLevels:
+    """What decisions were drawn from, as `levels` by knob."""
+
+    levels: Levels | None
+
+
+Drawn = DrawnWindows | DrawnLevels
+
+
+def join_drawn(drawn: Sequence[Drawn | None]) -> Levels | None:
+    """The levels of many decisions, from what each was `drawn` from; None if one of them does not say.
+
+    >>> one = DrawnWindows(ActionSpace((0.0, 1.0)), np.array([0.25, 0.75, 0.0, 0.25]), 0.0, 1.0)
+    >>> len(join_drawn([one, one])[""])
+    2
+    """
+    windows = [each for each in drawn if isinstance(each, DrawnWindows)]
+    if windows and len(windows) == len(drawn):
+        lows, highs = (np.array([getattr(each, name) for each in windows], np.float64) for name in ("lows", "highs"))
+        return DrawnWindows(windows[0].space, np.concatenate([each.windows for each in windows]), lows, highs).levels
+    levels = [each.levels for each in drawn if each is not None and each.levels is not None]
+    if not levels or len(levels) < len(drawn):
+        return None
+    return {name: KnobLevels.join([each[name] for each in levels]) for name in levels[0]}
+
+
 def _share_inside(left: Floats, right: Floats, low: Floats, high: Floats) -> Floats:
     """The share of the intervals from `left` to `right` between `low` and `high`."""
     inside = np.maximum(np.minimum(right, high) - np.maximum(left, low), 0.0)
     shares: Floats = np.divide(inside, right - left, out=np.zeros_like(inside), where=right > left)
     return shares
-
-
-def levels_of_windows(
-    space: ActionSpace[Any], windows: Floats, lows: Floats, highs: Floats
-) -> dict[str, KnobLevels] | None:
-    """The levels of decisions in a `space` that is no number, from the core's `windows` of each knob and the ranges of positions.
-
-    None if the knobs are not drawn independently of each other: the mass of an action is then no product.
-    """
-    if not is_product(space):
-        return None
-    by_knob = windows.reshape(len(lows), len(space.knobs), -1)
-    return {
-        name: _levels_of_knob(knob, by_knob[:, place], lows[:, place], highs[:, place])
-        for place, (name, knob) in enumerate(space.knobs)
-    }
 
 
 def _levels_of_knob(knob: Knob[Any], windows: Floats, lows: Floats, highs: Floats) -> KnobLevels:

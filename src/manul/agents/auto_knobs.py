@@ -17,7 +17,7 @@ from manul import _core
 from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.distributions import KnobsView
 from manul.actions.joint import JointDistribution, branch
-from manul.actions.levels import Levels, levels_of_windows
+from manul.actions.levels import SIZE, DrawnWindows
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
 from manul.agents.auto import FEATURES, Auto
@@ -67,16 +67,13 @@ class AutoKnobs(Auto[A]):
     def decide_again(
         self, number: int, context: Context, within: Narrowing | None = None, *, levels: bool = False
     ) -> Decision[A]:
-        if levels:
-            return self.decide_many_again(
-                [number], conversion.one_row(context), None if within is None else [within], levels=True
-            )[0]
+        windows = np.empty(SIZE * len(self.space.knobs)) if levels else None
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         draw: Any = NotImplemented
         try:
             if self._host.native is not None:
-                draw = self._host.native.decide(context, lows, highs, number, limits, fields)
+                draw = self._host.native.decide(context, lows, highs, number, limits, fields, windows)
         except _core.Rejected:
             draw = NotImplemented  # the slow path raises the error with its reason
         except _core.NothingLeft as nothing:
@@ -84,19 +81,25 @@ class AutoKnobs(Auto[A]):
         if draw is NotImplemented:
             player, features = self._host.player_and_context(self, context)
             with self._explain_limits(), self._host.explain_rejection():
-                draw = player.decide(features, lows, highs, number, limits, fields)
+                draw = player.decide(features, lows, highs, number, limits, fields, windows)
         positions, densities, floor = draw
-        return self._decision(positions, densities, floor, within)
+        drawn = None if windows is None else DrawnWindows(self.space, windows, lows, highs)
+        return self._decision(positions, densities, floor, within, drawn)
 
     def _decision(
-        self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Narrowing | None
+        self,
+        positions: Sequence[float],
+        densities: Sequence[float],
+        floor: float,
+        within: Narrowing | None,
+        drawn: DrawnWindows | None,
     ) -> Decision[A]:
         units = self.space.row_units(positions)
         by_knob = [density / unit for density, unit in zip(densities, units, strict=True)]
         joint = math.prod(by_knob)
         named = dict(zip(self.space.names, by_knob, strict=True)) if self.space.is_named else None
         floor = min(floor / self._unit_volume, joint)
-        return Decision(self.space.action(positions), joint, within, floor, named)
+        return Decision(self.space.action(positions), joint, within, floor, named, drawn=drawn)
 
     @cached_property
     def _unit_volume(self) -> float:
@@ -130,14 +133,14 @@ class AutoKnobs(Auto[A]):
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
         limited = self._limited_rows(batch)
-        windows = self._windows(lows.size) if levels else None
+        windows = np.empty(SIZE * lows.size) if levels else None
         with self._explain_limits(), self._host.player_and_contexts(self, batch) as (player, rows):
             player.decide_many(rows, lows, highs, keys, positions, densities, floors, *limited, windows)
-        drawn_from = None if windows is None else levels_of_windows(self.space, windows, lows, highs)
-        return self._decisions(positions, densities, floors, within, drawn_from)
+        drawn = None if windows is None else DrawnWindows(self.space, windows, lows, highs)
+        return self._decisions(positions, densities, floors, within, drawn)
 
     def _decisions(
-        self, positions: Floats, densities: Floats, floors: Floats, within: Any, levels: Levels | None
+        self, positions: Floats, densities: Floats, floors: Floats, within: Any, drawn: DrawnWindows | None
     ) -> Decisions[A]:
         scaled = densities / self.space.units(positions)
         joint: Floats = np.multiply.reduce(list(scaled.T))  # in the order of the knobs, as for one decision
@@ -147,7 +150,7 @@ class AutoKnobs(Auto[A]):
             floors=np.minimum(floors / self._unit_volume, joint),
             densities_by_knob=dict(zip(self.space.names, scaled.T, strict=True)) if self.space.is_named else None,
             within=within,
-            levels=levels,
+            drawn=drawn,
         )
 
     def learn(

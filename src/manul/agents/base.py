@@ -17,11 +17,12 @@ from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.distributions import Distributions, PlayedRows, PlayerView
-from manul.actions.levels import KnobLevels
+from manul.actions.levels import SIZE, DrawnWindows
+from manul.actions.pieces import is_product
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.actions.smoothing import explore, smooth
-from manul.actions.space import UNNAMED, ActionSpace, numbers_only
+from manul.actions.space import ActionSpace, numbers_only
 from manul.agents.agent_card import agent_card
 from manul.agents.learned_twice import LearnedBatches, warn_of_repeated_decision
 from manul.agents.player import Draw, Player
@@ -51,7 +52,6 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
     _takes_knobs = False  # whether actions may be other than numbers in a range
     _plays_windows = True  # and with the probability epsilon any action
     _models_parts = False  # whether the player learns the parts of outcomes too
-    tells_levels = True  # whether decisions can say what they were drawn from
 
     def __init__(
         self,
@@ -114,6 +114,11 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         """The fields of contexts that the agent has learned, by path, or the width of rows of numbers."""
         seen = self._host.seen
         return ContextSchema.of_leaves(self._host.fields) if seen.named else ContextSchema(seen.width)
+
+    @property
+    def tells_levels(self) -> bool:
+        """Whether decisions can say what they were drawn from: not if knobs depend on each other."""
+        return is_product(self.space)
 
     @property
     def nbytes(self) -> int:
@@ -199,7 +204,9 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         With `levels`, the decision says what it was drawn from, so that a log of it can prove more.
         """
         if levels:
-            return self.decide_many(conversion.one_row(context), None if within is None else [within], levels=True)[0]
+            decision = self.decide_again(self._host.decisions, context, within, levels=True)
+            self._host.player.decisions += 1
+            return decision
         low, high = self.actions if within is None else self._narrow(within)
         native = self._host.native
         try:
@@ -277,25 +284,20 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         batch = self._host.batch(contexts)
         lows, highs = row_ends(self, within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
-        windows = self._windows(len(batch)) if levels else None
+        windows = np.empty(SIZE * len(batch)) if levels else None
         with self._host.player_and_contexts(self, batch) as (player, rows):
             player.decide_many(rows, lows, highs, actions, densities, floors, windows)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
-        decisions = Decisions(actions, densities, floors=floors, levels=self._levels(windows, lows, highs), **ends)
+        decisions = Decisions(actions, densities, floors=floors, drawn=self._drawn(windows, lows, highs), **ends)
         self._batches.draw(decisions)
         return decisions
 
-    def _windows(self, count: int) -> Floats:
-        """An array for the windows that decisions are drawn from, one after the other."""
-        return np.empty(4 * count)
-
-    def _levels(self, windows: Floats | None, lows: Floats, highs: Floats) -> dict[str, KnobLevels] | None:
-        """What decisions with these windows are drawn from, in these ranges or the whole one."""
+    def _drawn(self, windows: Floats | None, lows: Any, highs: Any) -> DrawnWindows | None:
+        """What decisions with these `windows` are drawn from, in these ranges; empty ends are the whole range."""
         if windows is None:
             return None
-        if not len(lows):
-            lows, highs = np.tile(self.actions, (len(windows) // 4, 1)).T
-        return {UNNAMED: KnobLevels.of_windows(windows.reshape(-1, 4), lows, highs)}
+        low, high = self.actions if np.size(lows) == 0 else (lows, highs)
+        return DrawnWindows(self.space, windows, low, high)
 
     def decide_again(
         self, number: int, context: Context, within: Narrowing | None = None, *, levels: bool = False
@@ -304,22 +306,19 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
 
         `levels` are as in `decide`.
         """
-        if levels:
-            return self.decide_many_again(
-                [number], conversion.one_row(context), None if within is None else [within], levels=True
-            )[0]
+        windows = np.empty(SIZE) if levels else None
         low, high = self.actions if within is None else self._narrow(within)
         native = self._host.native
         try:
-            draw: Any = NotImplemented if native is None else native.decide_again(context, low, high, number)
+            draw: Any = NotImplemented if native is None else native.decide_again(context, low, high, number, windows)
         except _core.Rejected:
             draw = NotImplemented  # the slow path raises the error with its reason
         if draw is NotImplemented:
             player, features = self._host.player_and_context(self, context)
             with self._host.explain_rejection():
-                draw = self._draw(player, features, low, high, number)
+                draw = self._draw(player, features, low, high, number, windows)
         action, density, floor = draw
-        return _new(Decision, (action, density, within, floor, None, None, None, None))
+        return _new(Decision, (action, density, within, floor, None, None, None, self._drawn(windows, low, high)))
 
     def decide_many_again(
         self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None, *, levels: bool = False
@@ -328,25 +327,28 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         batch, keys = self._host.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = row_ends(self, within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
-        windows = self._windows(len(batch)) if levels else None
+        windows = np.empty(SIZE * len(batch)) if levels else None
         with self._host.player_and_contexts(self, batch) as (player, rows):
             if isinstance(player, _core.Player):
                 player.decide_many_again(rows, lows, highs, keys, actions, densities, floors, windows)
             else:
                 ranges = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
                 for index, (row, (low, high)) in enumerate(zip(rows, ranges, strict=True)):
-                    draw = self._draw(player, row, low, high, int(keys[index]))
+                    own = None if windows is None else windows[SIZE * index : SIZE * (index + 1)]
+                    draw = self._draw(player, row, low, high, int(keys[index]), own)
                     actions[index], densities[index], floors[index] = draw
-                    if windows is not None:
-                        windows[4 * index : 4 * index + 4] = player.drawn_window(row, low, high)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
-        return Decisions(actions, densities, floors=floors, levels=self._levels(windows, lows, highs), **ends)
+        return Decisions(actions, densities, floors=floors, drawn=self._drawn(windows, lows, highs), **ends)
 
-    def _draw(self, player: Player, features: Any, low: float, high: float, number: int) -> Draw:
+    def _draw(
+        self, player: Player, features: Any, low: float, high: float, number: int, windows: Floats | None = None
+    ) -> Draw:
         if isinstance(player, _core.Player):
-            draw: Draw = player.decide_again(features, low, high, number)
+            draw: Draw = player.decide_again(features, low, high, number, windows)
             return draw
         decisions = player.decisions
+        if windows is not None:
+            windows[:] = player.drawn_window(features, low, high)
         try:
             player.decisions = number
             return player.decide(features, low, high)

@@ -9,6 +9,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.decision import Decision, Within
+from manul.actions.levels import SIZE
 from manul.actions.schedules import Epsilon, as_schedule
 from manul.actions.smoothing import densities_of_many, explore, smooth
 from manul.agents.player import Draw
@@ -81,7 +82,7 @@ class PolicyPlayer:
             draw = self._draw(context, within, self.decisions + number)
             actions[number], densities[number], floors[number] = draw
             if windows is not None:
-                windows[4 * number : 4 * number + 4] = self.drawn_window(context, *within)
+                windows[SIZE * number : SIZE * (number + 1)] = self.drawn_window(context, *within)
         self.decisions += len(contexts)
 
     def learn(self, context: Row, action: float, density: float, loss: float, low: float, high: float) -> None:

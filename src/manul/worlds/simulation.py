@@ -15,7 +15,7 @@ import numpy as np
 
 from manul import _core
 from manul.actions.decision import Decision, Within
-from manul.actions.levels import KnobLevels
+from manul.actions.levels import SIZE, Drawn, KnobLevels, join_drawn
 from manul.actions.space import UNNAMED, several_knobs
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent, check_ranges
@@ -157,7 +157,7 @@ class _NativeLoop:
         self.players.append(host_of(agent).player)
         self.tables.append(world.native)
         self.logs.append(log)
-        self.windows.append(np.empty(4 * len(world)))
+        self.windows.append(np.empty(SIZE * len(world)))
 
     def play(self, first: int, last: int) -> None:
         windows = self.windows
@@ -170,7 +170,7 @@ class _NativeLoop:
     def levels(self) -> dict[int, KnobLevels]:
         """What the decisions of each log were drawn from."""
         return {
-            id(log): KnobLevels.of_windows(windows.reshape(-1, 4), *_ends_of(log))
+            id(log): KnobLevels.of_windows(windows.reshape(-1, SIZE), *_ends_of(log))
             for log, windows in zip(self.logs, self.windows, strict=True)
         }
 
@@ -180,7 +180,7 @@ class _PythonLoop:
 
     def __init__(self) -> None:
         self.runs: list[tuple[Agent, World, Log]] = []
-        self.drawn: dict[int, list[KnobLevels]] = {}
+        self.drawn: dict[int, list[Drawn | None]] = {}
 
     def add(self, agent: Agent, world: World, log: Log) -> None:
         self.runs.append((agent, world, log))
@@ -188,14 +188,14 @@ class _PythonLoop:
 
     def levels(self) -> dict[int, KnobLevels]:
         """What the decisions of each log were drawn from, if it is known."""
-        return {log: KnobLevels.join(each) for log, each in self.drawn.items() if each}
+        joined = {log: join_drawn(each) for log, each in self.drawn.items()}
+        return {log: levels[UNNAMED] for log, levels in joined.items() if levels is not None}
 
     def play(self, first: int, last: int) -> None:
         for agent, world, log in self.runs:
             for number in range(first, last):
                 decision = _decide(agent, log.contexts[number], _within(log, number))
-                if decision.levels is not None:
-                    self.drawn[id(log)].append(decision.levels[UNNAMED])
+                self.drawn[id(log)].append(decision.drawn)
                 loss = world.loss(number, decision.action)
                 agent.learn(log.contexts[number], decision, **outcome_of(agent).told(loss))
                 log.actions[number], log.densities[number] = decision.action, decision.density
@@ -250,7 +250,6 @@ class _SeveralLoop:
         by_knob = [each.densities for each in made if each.densities is not None]
         known, arms = len(by_knob) == len(made), [each.arm for each in made if each.arm is not None]
         densities, floors = (np.array([each[place] for each in made], np.float64) for place in (1, 3))
-        drawn = [each.levels for each in made if each.levels is not None]
         return Log(
             self.world.contexts,
             space.columns_of([each.action for each in made]),
@@ -260,7 +259,7 @@ class _SeveralLoop:
             densities_by_knob={name: [each[name] for each in by_knob] for name in space.names} if known else None,
             floors=floors,
             arms=arms or None,
-            levels={name: KnobLevels.join([each[name] for each in drawn]) for name in space.names} if drawn else None,
+            levels=join_drawn([each.drawn for each in made]),
             outcome=self.agent.outcome.with_losses("auto"),
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from manul.actions.levels import KnobLevels, Levels
 from manul.actions.space import UNNAMED, ActionSpace
-from manul.utils.validation import Flags
+from manul.utils.validation import Flags, Floats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,9 +61,14 @@ def levels_of_column(column: pa.Array, space: ActionSpace | None) -> dict[str, K
     for name, part in parts.items():
         counts = np.asarray(part.value_lengths().fill_null(0), dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(counts)])
-        numbers = [np.asarray(each.to_numpy(zero_copy_only=False), np.float64) for each in part.flatten().flatten()]
-        levels[name] = KnobLevels(starts, *numbers, is_discrete=name in knobs and knobs[name].is_discrete)
+        lows, highs, shares, nearby = (_numbers(each) for each in part.flatten().flatten())
+        is_discrete = name in knobs and knobs[name].is_discrete
+        levels[name] = KnobLevels(starts, lows, highs, shares, nearby, is_discrete)
     return levels
+
+
+def _numbers(column: pa.Array) -> Floats:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def are_levels(column: pa.Array, space: ActionSpace | None) -> Flags:

@@ -5,10 +5,10 @@
 way, `estimated_density` instead of `density` says that the densities were estimated, and the metadata has
 `densities_estimated`.
 `low`, `high`, `floor` (the smallest density that the logged policy gave any action), `density_levels` (what the action was
-drawn from; the metadata has `levels`), `time` (seconds), `id` and `rollout_arm` ("learner" or "baseline") are optional, and so are the parts of outcomes, `part.NAME`, which are numbers; the
-metadata has `parts`, and the `formula` with their kinds if it is known. In a file without metadata, all columns `part.NAME` are
-parts. The context is a column `context` (a fixed-size list of float32, or a
-struct of the lists `index` and `value`), or all other columns, each of the type of its field (`contexts.schema`).
+drawn from; the metadata has `levels`), `time` (seconds), `id` and `rollout_arm` ("learner" or "baseline") are optional, and
+so are the parts of outcomes, `part.NAME`, which are numbers; the metadata has `parts`, and the `formula` with their kinds if
+it is known. In a file without metadata, all columns `part.NAME` are parts. The context is a column `context` (a fixed-size
+list of float32, or a struct of the lists `index` and `value`), or all other columns, each of the type of its field (`contexts.schema`).
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features. In
 format 1, fields of contexts were numbers or texts only, and the metadata says which had been dates, flags or lists.
 If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs and `limits`;
