@@ -14,7 +14,7 @@ from tests.twins.empirical_likelihood import SUPPORT, maximum
 LEAST_BOUND = 1.01
 
 
-def cells(target, logged, discrete=False):
+def cells(target, logged, *, discrete=False):
     """The cells (weight, mass, number of the target's piece) in which pieces (low, high, density) of both are constant."""
     extra = 1.0 if discrete else 0.0
     both = []
@@ -62,27 +62,30 @@ def moments(rows, weights, losses, bound, *, logged, predictions=None, curves=No
     return np.array(table)
 
 
-def interval(table, largest, *, logged, level):
-    """The interval of the loss, or with `logged` of the gain: the lower end charges the best loss, the upper one the worst."""
+def interval(table, largest, losses, *, logged, level):
+    """The interval of the loss, or with `logged` of the gain: the lower end charges the best loss, the upper one the worst.
+
+    Without losses, or with losses only, in m matching decisions the ends are -log(error) / m away from 0 and 1.
+    """
     firsts, bases, missing = table.T
     inside, most = 1 - missing.mean(), max(largest, LEAST_BOUND)
     ends = []
     for side, charged in ((-1, 0.0), (1, 1.0)):
         extra, less = charged * (1 - inside), 1.0 if logged else 0.0
-        few, half = (
-            (SUPPORT, 0.5) if side > 0 else (0.5, SUPPORT)
-        )  # the worst for the upper end has a loss, that for the lower none
-        rows = [(-inside, extra, SUPPORT), (-inside, extra - less, SUPPORT)]
-        rows += [(most - inside, extra, few), (most - inside, most + extra - less, half)]
+        rows = [(-inside, extra), (most - inside, extra), (most - inside, most + extra - less)]
+        rows += [(-inside, extra - 1)] if logged else []
         ends.append(_end(firsts, bases + charged * missing, rows, (-1.0 if logged else 0.0, 1.0), level, side))
-    return tuple(ends)
+    kept = firsts + 1 - missing
+    reach = -math.log((1 - level) / 2) * (kept**2).sum() / kept.sum() / len(kept)
+    known = losses.mean() if logged else 0.0
+    return min(ends[0], max(inside - reach, 0) - known), max(ends[1], min(1 - inside + reach, 1) - known)
 
 
 def _end(firsts, seconds, support, ends, level, side):
     first = np.concatenate([firsts, [point[0] for point in support]])
     second = np.concatenate([seconds, [point[1] for point in support]])
-    counts = np.concatenate([np.ones(len(firsts)), [point[2] for point in support]])
-    limit = maximum(first[:, np.newaxis], counts) + chi2.ppf(level, 1) / 2
+    counts = np.concatenate([np.ones(len(firsts)), np.full(len(support), SUPPORT)])
+    limit = maximum(first[:, np.newaxis], counts) + 1.2 * chi2.ppf(level, 1) / 2
 
     def excess(v):
         return maximum(np.column_stack([first, second - v]), counts) - limit

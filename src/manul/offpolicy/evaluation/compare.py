@@ -322,14 +322,14 @@ class _Pairs:
                 loss, size = lowest + length * pair.total / pair.evidence.weights, pair.evidence.effective_size
                 inside, value = pair.interval(level, bounded=self._bounded(name)), pair.difference
                 bound = max(self.bounds[name].largest, pair.largest)
-                against = 0.0 if pair.exact is None else pair.exact.evidence_against_masses()
+                wrong = 0.0 if pair.exact is None else pair.exact.evidence_against_masses()
                 objections = pair.evidence.objections(
                     bound,
                     "empirical-likelihood" if pair.exact is None else "exact-mass",
                     inside,
                     scale=(lowest, lowest + length),
                     value=value,
-                    against_masses=against,
+                    against_masses=wrong,
                 )
                 ends = min(inside[0], value), max(inside[1], value)
                 doubts = dict.fromkeys([*self.doubts[name].objections(), *self.baseline_doubts.objections()])

@@ -43,11 +43,11 @@ class Moments(NamedTuple):
     seconds: Floats
     ends: Within
 
-    def with_extremes(self, *extremes: Within, factor: float = 1.0, counts: Floats | float = _SUPPORT) -> Moments:
-        """The same with extreme rows (first, second), all of one factor; `counts` are the numbers of rows they count as."""
+    def with_extremes(self, *extremes: Within, factor: float = 1.0) -> Moments:
+        """The same with extreme rows (first, second), all of one factor."""
         firsts, seconds = np.array(extremes).T
         return Moments(
-            np.append(self.counts, np.broadcast_to(counts, len(extremes))),
+            np.append(self.counts, np.full(len(extremes), _SUPPORT)),
             np.append(self.factors, np.full(len(extremes), factor)),
             np.append(self.firsts, firsts),
             np.append(self.seconds, seconds),
@@ -76,10 +76,10 @@ def interval(moments: Moments, level: float) -> Within:
     return low, high
 
 
-def last_likely(moments: Moments, level: float, side: int, caution: float = _CAUTION) -> float:
+def last_likely(moments: Moments, level: float, side: int) -> float:
     """The lower end of the interval if the side is 0, and the upper end if it is 1, by bisection."""
     maximum, inside = profile(moments)
-    limit, outside = maximum + caution * NormalDist().inv_cdf((1 + level) / 2) ** 2 / 2, moments.ends[side]
+    limit, outside = maximum + _CAUTION * NormalDist().inv_cdf((1 + level) / 2) ** 2 / 2, moments.ends[side]
     for _ in range(_STEPS):
         middle = (inside + outside) / 2
         points = np.column_stack([moments.firsts, moments.seconds - moments.factors * middle])

@@ -10,9 +10,9 @@ The lower end of the interval charges the best loss, v = 0, and the upper end th
 does not depend on the row's own action and loss, and Q its mean over the kept mass; without one, both are 0. The gain over the logged
 policy subtracts u from s, and that over another policy subtracts its g and s, charged with the opposite loss.
 
-The extreme row that would move an end furthest counts as half a row: a weight of C with the worst loss for the upper end, with the
-best one for the lower. If none of the matching decisions has a loss, the end is then about that of Clopper and Pearson, who add a
-whole one at a stricter quantile. Without it, gains are wrongly proven in up to a quarter of the logs if losses are rare.
+The rule of three: without a single loss in m decisions, the loss may still be 3 / m, because that happens in 5 % of logs. So the
+upper end of the loss is at least -log(error) times the effective weight (sum k^2 / sum k) divided by the number of rows, and what is
+charged; the lower end mirrors it. Empirical likelihood alone would allow for half of that.
 
 C is the one with the smallest mean uncovered mass plus 2.305 C / rows, which an unseen weight of C could add. It depends on
 contexts and distributions only, neither on actions nor on losses. Up to `MOST_ROWS` rows are kept in memory to choose it; a longer log has
@@ -21,6 +21,7 @@ its terms summed for the few bounds that these rows suggest for longer logs, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -36,8 +37,6 @@ from manul.utils.validation import Floats
 MOST_ROWS = 131_072
 LONGER = (1, 4, 16, 64)  # times as many rows, for which bounds are tried once there are more than MOST_ROWS
 UNSEEN = 2.305  # a weight that no row has may have the probability of as many rows, before it is too unlikely
-HALF, HARDLY = 0.5, 0.001  # the numbers of rows that the worst extreme row and the others count as
-CAUTION = 1.0  # of the quantile of chi-squared; the half row is caution enough
 PER_OCTAVE, OCTAVES = 8, 24  # bounds from 1 to 2^24
 # Weights are often ratios of small numbers. Bounds that are none stay away from them, so that rounding does not decide what is kept.
 BOUNDS = 1.0123 * 2.0 ** (np.arange(PER_OCTAVE * OCTAVES + 1) / PER_OCTAVE)
@@ -83,6 +82,9 @@ class ExactMass:
         self._levels = np.zeros(len(BOUNDS) + 1)  # the mass of the policy by the bound that its weight needs
         self._largest = np.zeros(len(BOUNDS) + 1)
         self._sums = dict[int, Cells | Clusters]()
+        self._totals = dict[
+            int, Floats
+        ]()  # of the kept weights, their squares, the logged losses and those of the other policy
         self._numbers = dict[object, int]()
 
     def add(
@@ -113,8 +115,17 @@ class ExactMass:
     def ends(self, level: float) -> Within:
         """The interval with the confidence `level` on both sides together; each side alone has half of the error."""
         number, cells = self._chosen()
-        low, high = (last_likely(self._moments(number, cells, side), level, side, CAUTION) for side in (0, 1))
-        return low, high
+        low, high = (last_likely(self._moments(number, cells, side), level, side) for side in (0, 1))
+        least, most = self._rule_of_three(number, (1 - level) / 2)
+        return min(low, least), max(high, most)
+
+    def _rule_of_three(self, number: int, error: float) -> Within:
+        """The highest low end and the lowest high end that an interval can have, whatever losses the matching decisions have."""
+        weights, squares, logged, other = self._totals[number].tolist()
+        effective = squares / weights if weights > 0 else self._kept(number)
+        reach, missing = -math.log(error) * effective / self.rows, self._uncovered()[number]
+        subtracted = {"nothing": 0.0, "logged": logged, "other": other}[self.against] / self.rows
+        return max(1.0 - missing - reach, 0.0) - subtracted, min(missing + reach, 1.0) - subtracted
 
     def evidence_against_masses(self) -> float:
         """How unlikely it is that g averages 0, as it does if pieces and densities are right: the logarithm of a likelihood ratio."""
@@ -153,24 +164,28 @@ class ExactMass:
 
     def _start(self, numbers: set[int]) -> None:
         self._sums = {number: Clusters() if self.clustered else Cells() for number in sorted(numbers)}
+        self._totals = {number: np.zeros(4) for number in self._sums}
         self._sum(self._waiting)
         self._waiting = []
 
     def _sum(self, blocks: Sequence[Block]) -> None:
         for number, cells in self._sums.items():
-            tables = [self._table(block, float(BOUNDS[number])) for block in blocks]
+            tables = [self._table(block, float(BOUNDS[number]), self._totals[number]) for block in blocks]
             numbers = [block.clusters for block in blocks if block.clusters is not None]
             cells.add(np.concatenate(tables), np.concatenate(numbers) if numbers else None)
 
-    def _table(self, block: Block, bound: float) -> Floats:
-        """One row of g, s charged with the best and s charged with the worst loss per row."""
+    def _table(self, block: Block, bound: float, totals: Floats) -> Floats:
+        """One row of g, s charged with the best and s charged with the worst loss per row; `totals` are added to."""
         firsts, seconds, missing = block.policy.moments(block.losses, bound)
+        kept = firsts + 1.0 - missing
+        totals += [kept.sum(), (kept * kept).sum(), block.losses.sum(), 0.0]
         if self.against == "logged":
             seconds = seconds - block.losses
         low, high = seconds, seconds + missing
         if block.other is not None:
             others, theirs, lacking = block.other.moments(block.losses, bound)
             firsts, low, high = firsts - others, low - theirs - lacking, high - theirs
+            totals[3] += theirs.sum()
         return np.column_stack([firsts, low, high])
 
     def _moments(self, number: int, cells: Cells | Clusters, side: int) -> Moments:
@@ -181,15 +196,12 @@ class ExactMass:
         if self.against == "other":
             charged = missing * (side - 0.5)
             extremes = [(-most, charged - most), (-most, charged), (most, charged), (most, charged + most)]
-            worst = (1, 3) if side else (0, 2)
         else:
             covered, charged, logged = 1.0 - missing, missing * side, float(self.against == "logged")
             extremes = [(-covered, charged), (-covered, charged - logged)]
             extremes += [(most - covered, charged), (most - covered, charged + most - logged)]
-            worst = (3,) if side else (2,)
-        counts = np.where(np.isin(np.arange(4), worst), HALF, HARDLY)
-        scaled = ((factor * one, factor * two) for one, two in extremes)
-        return moments.with_extremes(*scaled, factor=factor, counts=counts)
+        scaled = ((factor * one, factor * two) for one, two in dict.fromkeys(extremes))
+        return moments.with_extremes(*scaled, factor=factor)
 
 
 class Cells:
