@@ -141,7 +141,7 @@ class ExactMass:
     def uncovered(self) -> float:
         """The mean mass of the policy that is not covered, of both policies if two are compared."""
         number, _ = self._chosen()
-        return self._uncovered()[number]
+        return float(self._uncovered()[number])
 
     def _chosen(self) -> tuple[int, Cells | Clusters]:
         if not self._sums:
@@ -209,7 +209,7 @@ class Cells:
 
     def __init__(self) -> None:
         self.keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
-        self.totals = np.empty((0, 4))
+        self.totals: Floats = np.empty((0, 4))
 
     def add(self, table: Floats, _clusters: npt.NDArray[np.int64] | None) -> None:
         firsts, lows, highs = table.T
@@ -232,13 +232,13 @@ class Clusters:
     """Sums by cluster, such as a user, whose rows depend on each other; a cluster is one observation."""
 
     def __init__(self) -> None:
-        self.totals = np.zeros((0, 4))
+        self.totals: Floats = np.zeros((0, 4))
 
     def add(self, table: Floats, clusters: npt.NDArray[np.int64] | None) -> None:
         assert clusters is not None
         columns = np.column_stack([np.ones(len(table)), table]).T
         count = max(int(clusters.max()) + 1, len(self.totals))
-        totals = np.column_stack([np.bincount(clusters, column, count) for column in columns])
+        totals: Floats = np.column_stack([np.bincount(clusters, column, count) for column in columns])
         totals[: len(self.totals)] += self.totals
         self.totals = totals
 

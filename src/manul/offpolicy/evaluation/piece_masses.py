@@ -49,7 +49,10 @@ class Masses:
 
     def integrate(self, bound: float, values: Floats | float) -> Floats:
         """The integral of the `values` of the cells over the mass of the policy where its weights are at most `bound`."""
-        return np.bincount(self.rows, np.where(self.weights <= bound, self.masses * values, 0.0), self.count)
+        integrals: Floats = np.bincount(
+            self.rows, np.where(self.weights <= bound, self.masses * values, 0.0), self.count
+        )
+        return integrals
 
     def select(self, which: slice | npt.NDArray[Any]) -> Masses:
         """The cells of a selection of the rows, in ascending order."""
@@ -93,8 +96,10 @@ def combine(knobs: Sequence[Masses], first: int) -> Masses:
     few = combinations <= MOST_CELLS
     parts = [_products(knobs, counts, few), _draws(knobs, counts, ~few, first)]
     order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
-    columns = (np.concatenate([vars(part)[name] for part in parts])[order] for name in ("rows", "weights", "masses"))
-    return Masses(knobs[0].count, *columns, np.full(len(order), -1))
+    rows, weights, masses = (
+        np.concatenate([vars(part)[name] for part in parts])[order] for name in ("rows", "weights", "masses")
+    )
+    return Masses(knobs[0].count, rows, weights, masses, np.full(len(order), -1))
 
 
 def _products(knobs: Sequence[Masses], counts: Numbers, which: npt.NDArray[np.bool_]) -> Masses:
@@ -112,6 +117,8 @@ def _products(knobs: Sequence[Masses], counts: Numbers, which: npt.NDArray[np.bo
 
 def _draws(knobs: Sequence[Masses], counts: Numbers, which: npt.NDArray[np.bool_], first: int) -> Masses:
     """As many combinations of these rows as `DRAWS`, drawn in proportion to their mass."""
+    if not which.any():
+        return Masses(len(which), *(np.empty(0, kind) for kind in (np.int64, np.float64, np.float64, np.int64)))  # type: ignore[arg-type]
     rows = np.repeat(np.flatnonzero(which), DRAWS)
     rng, weights = np.random.default_rng([first, len(which)]), np.ones(len(rows))
     covered = np.ones(len(which))

@@ -18,6 +18,7 @@ from manul.errors import InputError, ParameterError
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy.evaluation import bandwidth as slope
+from manul.offpolicy.evaluation.exact_mass import PolicyTerms
 from manul.offpolicy.evaluation.piece_masses import Masses, combine, overlay
 from manul.offpolicy.smoothed import Function, Smoothed, SmoothedKnobs, owner_of
 from manul.policies.policy import HasSchema, Policy, TellsLevels
@@ -111,6 +112,11 @@ class PolicyOnLog:
             return None
         knobs = [overlay(pieces[name], logged[name], discrete=knob.is_discrete) for name, knob in rows.space.knobs]
         return combine(knobs, rows.first)
+
+    def exact_terms(self, rows: Rows) -> PolicyTerms | None:
+        """What exact-mass intervals need; None if the masses are unknown."""
+        masses = self.masses(rows)
+        return None if masses is None else PolicyTerms(self.weights(rows), masses)
 
     def pieces(self, rows: Rows) -> Pieces | None:
         """The pieces of constant density of the policy, if every row of the log has pieces too; None if there are none."""

@@ -13,6 +13,7 @@ from manul.actions.decision import Within
 from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.exact_mass import ExactMass
 from manul.offpolicy.evaluation.gain import Gain
 from manul.offpolicy.evaluation.intervals import NONE, Terms
 from manul.offpolicy.evaluation.objections import ENOUGH, Evidence
@@ -40,11 +41,12 @@ class Verdict:
 
     `value` is the estimated loss of the policy, `logged` the mean logged loss, and `greedy` that of the logged policy
     without its uniform exploration, which needs floors in the log; each comes with its standard error. `low` and `high`
-    are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
-    robust, and say what is likely. The policy is one of several `choices`, which share the 5 %: the best of many looks
-    better than it is. Of the `rows`, `effective_size` match the decisions of the policy; nothing is shown unless the verdict
-    is `supported` by enough of them. Nothing is shown if one of the `objections` is an error, and nothing is proven if the
-    densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
+    are the 95 % interval of the gain by empirical likelihood, which says what is proven; if the log keeps what its actions
+    were drawn from, it is `exact`, and each end has 95 % on its own. `gain` and `error` are doubly robust, and say what is
+    likely. The policy is one of several `choices`, which share the 5 %: the best of many looks better than it is. Of the
+    `rows`, `effective_size` match the decisions of the policy; nothing is shown unless the verdict is `supported` by enough
+    of them, or proven by an `exact` interval. Nothing is shown if one of the `objections` is an error, and nothing is proven
+    if the densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
     confirm; `error`, `low` and `high` are then NaN. If the `outcome` is a reward, `value`, `logged` and `greedy` are
     negative rewards all the same, and `reward` has the rewards.
     """
@@ -63,6 +65,7 @@ class Verdict:
     objections: tuple[Objection, ...] = ()
     estimated: bool = False
     outcome: Outcome = LOSSES
+    exact: bool = False
 
     @property
     def reward(self) -> VerdictRewards | None:
@@ -80,7 +83,7 @@ class Verdict:
             return "not shown"
         if self.rests_on_model:
             return "rests on a model"
-        if not self.supported:
+        if not self.supported and not (self.exact and self.low > 0):
             return "not shown"
         if self.low > 0 and not self.estimated:
             return "proven"
@@ -121,7 +124,7 @@ class Verdict:
             )
             return f"Expected gain over the logged policy: {self.gain:.3g}, by a model. {advice}"
         expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {self._margin:.2g}"
-        if not self.supported:
+        if not self.supported and self.status != "proven":
             return f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {TRY}"
         if self.status == "proven":
             return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence. {self._matching}."
@@ -150,6 +153,7 @@ class VerdictSums:
         self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
         self._evidence, self._floors_known = Evidence(), True
         self._judged: float | None = None
+        self._exact: ExactMass | None = ExactMass("logged")
 
     def add(self, rows: Rows, terms: WindowTerms) -> None:
         """Add held-out rows with the weights, windows and predictions of the policy."""
@@ -159,6 +163,10 @@ class VerdictSums:
         self._evidence.add(rows, Terms(weights * losses, weights, weights, losses))
         if terms.judged is not None:
             self._judged = (self._judged or 0.0) + float(terms.judged.sum())
+        if terms.exact is None:
+            self._exact = None
+        elif self._exact is not None:
+            self._exact.add(losses, terms.exact)
         greedy = greedy_weights(rows)
         self._floors_known = self._floors_known and greedy is not None
         if greedy is not None:
@@ -166,12 +174,14 @@ class VerdictSums:
 
     def verdict(self) -> Verdict:
         """The verdict, in units of the loss."""
-        if self._judged is not None and not self._evidence.supported:
+        least, most = self._interval()
+        proven = self._exact is not None and most < 0
+        if self._judged is not None and not self._evidence.supported and not proven:
             return self._model_verdict(self._judged / self._evidence.rows)
         low, high = self._losses
-        unit, (least, most) = high - low, self._gain.interval(1 - (1 - LEVEL) / self._choices)
+        unit, interval = high - low, "empirical-likelihood" if self._exact is None else "exact-mass"
         greedy = self._greedy if self._floors_known and self._greedy.mean_weight > 0 else None
-        every = self._evidence.objections(self._gain.above + 1, "empirical-likelihood", (least, most))
+        every = self._evidence.objections(self._gain.above + 1, interval, (least, most))
         return Verdict(
             value=(low + unit * self._value.value, unit * self._value.error),
             gain=self._value.gain * unit,
@@ -181,8 +191,17 @@ class VerdictSums:
             logged=(low + unit * self._value.logged, unit * self._value.logged_error),
             greedy=None if greedy is None else (low + unit * greedy.value, unit * greedy.error),
             objections=every,
+            exact=self._exact is not None,
             **self._support,
         )
+
+    def _interval(self) -> Within:
+        """The interval of the loss of the policy minus that of the logged one; the choices share the error.
+
+        Proven is one-sided: an exact interval leaves the whole error to each end.
+        """
+        error = (1 - LEVEL) / self._choices
+        return self._gain.interval(1 - error) if self._exact is None else self._exact.ends(1 - 2 * error)
 
     @property
     def _support(self) -> dict[str, Any]:
