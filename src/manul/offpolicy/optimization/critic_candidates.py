@@ -88,8 +88,8 @@ def drawn_terms(critic: Auto, judge: Auto, rows: Rows) -> WindowTerms:
     points = np.concatenate([rows.positions[:, np.newaxis], policy.points(rows)[0]], axis=1)
     own, judged = (cross_fitting.predict(each, rows, points) for each in (critic, judge))
     halves, weights = np.full(len(rows), 0.5), policy.weights(rows)
-    expected, exact = (each[:, 1:].mean(axis=1) for each in (own, judged)), policy.exact_terms(rows)
-    return WindowTerms(weights, halves, own[:, 0], *expected, exact)
+    expected, expected_by_judge = (each[:, 1:].mean(axis=1) for each in (own, judged))
+    return WindowTerms(weights, halves, own[:, 0], expected, expected_by_judge, policy.exact_terms(rows))
 
 
 def weight_cap(total: int) -> float:
