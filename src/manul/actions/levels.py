@@ -65,14 +65,15 @@ class KnobLevels(RowLists):
         >>> KnobLevels.of_options(np.array([[1.0, 2.0, 0.0, 0.5]]), np.array([7.0]), 3).row(0)
         [(1.0, 2.0, 0.5, 0.0), (0.0, 3.0, 0.5, 0.0)]
         """
-        if (allowed == 2**count - 1).all():
+        bits = allowed.astype(np.int64)
+        if (bits == 2**count - 1).all():
             lows, highs = np.zeros(len(windows)), np.full(len(windows), float(count))
             return cls.of_windows(windows, lows, highs, is_discrete=True)
+        runs = {each: _runs_of_bits(each, count) for each in np.unique(bits).tolist()}
         rows = []
-        for (low, high, _, anywhere), bits in zip(windows.tolist(), allowed.astype(np.int64).tolist(), strict=True):
-            options = [option for option in range(count) if bits >> option & 1]
-            spread = anywhere / len(options)
-            rows.append([(low, high, 1.0 - anywhere, 0.0), *((one, one + 1.0, spread, 0.0) for one in options)])
+        for (low, high, _, anywhere), each in zip(windows.tolist(), bits.tolist(), strict=True):
+            shares = ((first, last, anywhere * ((last - first) / each.bit_count()), 0.0) for first, last in runs[each])
+            rows.append([(low, high, 1.0 - anywhere, 0.0), *shares])
         return cls.of_rows(rows, is_discrete=True)
 
     @classmethod
@@ -242,6 +243,13 @@ def join_drawn(drawn: Sequence[Drawn | None]) -> Levels | None:
     if not levels or len(levels) < len(drawn):
         return None
     return {name: KnobLevels.join([each[name] for each in levels]) for name in levels[0]}
+
+
+def _runs_of_bits(bits: int, count: int) -> list[tuple[float, float]]:
+    """Where runs of consecutive bits begin and end."""
+    flags = np.array([0, *(bits >> place & 1 for place in range(count)), 0])
+    starts, ends = np.flatnonzero(np.diff(flags) > 0), np.flatnonzero(np.diff(flags) < 0)
+    return list(zip(starts.astype(float).tolist(), ends.astype(float).tolist(), strict=True))
 
 
 def _share_inside(left: Floats, right: Floats, low: Floats, high: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import Field
 from manul.errors import InputError
-from manul.logs.formats.level_columns import LEVELS, RULE, are_levels
+from manul.logs.formats.level_columns import LEVELS, RULE, are_levels, level_texts
 from manul.logs.formats.log_schema import (
     FLOOR,
     NUMBERS,
@@ -153,6 +153,8 @@ def _bad_value(table: pa.Table, column: str, index: int) -> Any:
         part, _, name = column.partition(".")
         struct = table.column("action" if part == "action" else "density_by_knob")[index].as_py()
         return (struct or {}).get(name)
+    if column == LEVELS:
+        return level_texts(single_array(table, column))[index]
     value = table.column(column)[index].as_py()
     if isinstance(value, dict):
         value = value["value"]
