@@ -62,6 +62,13 @@ class RowLists:
         >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)], [(0.0, 1.0, 1.0)]]).select(np.array([1, 0])).densities
         array([1. , 0.5])
         """
+        if isinstance(which, slice) and which.step in (None, 1):
+            first, last, _ = which.indices(len(self))
+            starts = self.starts[first : max(first, last) + 1]
+            part = slice(starts[0], starts[-1])
+            return replace(
+                self, starts=starts - starts[0], **{name: column[part] for name, column in self.columns().items()}
+            )
         rows = np.arange(len(self))[which]
         counts = np.diff(self.starts)[rows]
         starts = starts_of(counts)

@@ -245,9 +245,10 @@ class _Pairs:
             for segment, which in places.items():
                 if (name, segment) not in self.pairs:
                     self.pairs[name, segment] = _Pair(clustered=self.clustered, exact=self._exact)
-                some = None if other is None else other.select(which)
-                pair, own = self.pairs[name, segment], terms.select(which)
-                self._add(pair, name, rows.select(which), own, losses[which], some, members, which)
+                pair, parts = self.pairs[name, segment], (rows, terms, losses, other)
+                if segments is not None:
+                    parts = rows.select(which), terms.select(which), losses[which], other and other.select(which)
+                self._add(pair, name, *parts, members, which)
 
     def _add(
         self,

@@ -72,19 +72,18 @@ class Masses:
 
 def overlay(target: KnobPieces, logged: KnobPieces, *, discrete: bool = False) -> Masses:
     """The cells of one knob, from the pieces of the policy and the logged ones; the numbers of steps and options are `discrete`."""
-    theirs, ours = np.diff(logged.starts), np.diff(target.starts)
-    pairs = theirs * ours
-    rows = np.repeat(np.arange(len(pairs)), pairs)
-    # The pairs of a row are numbered; the logged piece changes fastest.
-    numbers = np.arange(len(rows)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
-    ratio, rest = np.divmod(numbers, theirs[rows])
-    own, other = target.starts[rows] + ratio, logged.starts[rows] + rest
+    played = np.flatnonzero(target.densities > 0)
+    own_rows = np.repeat(np.arange(len(target)), np.diff(target.starts))[played]
+    theirs = np.diff(logged.starts)[own_rows]
+    # Every piece that the policy plays is paired with all logged ones of its row.
+    own, rows = np.repeat(played, theirs), np.repeat(own_rows, theirs)
+    other = np.arange(len(own)) + np.repeat(logged.starts[own_rows] - np.cumsum(theirs) + theirs, theirs)
     lengths = np.minimum(target.highs[own], logged.highs[other]) - np.maximum(target.lows[own], logged.lows[other])
     lengths = lengths + 1.0 if discrete else lengths
-    densities, logged_densities = target.densities[own], logged.densities[other]
-    cells = np.flatnonzero((lengths > 0) & (densities > 0) & (logged_densities > 0))
-    mass = densities[cells] * lengths[cells]
-    return Masses(len(pairs), rows[cells], densities[cells] / logged_densities[cells], mass, own[cells])
+    cells = np.flatnonzero((lengths > 0) & (logged.densities[other] > 0))
+    own, densities = own[cells], target.densities[own[cells]]
+    weights, masses = densities / logged.densities[other[cells]], densities * lengths[cells]
+    return Masses(len(target), rows[cells], weights, masses, own)
 
 
 def combine(knobs: Sequence[Masses], first: int) -> Masses:

@@ -23,7 +23,7 @@ from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import Floats
 
-LEVEL = 0.95
+LEVEL, ERROR = 0.95, 0.05
 TRY = "Try it on a share of the decisions to find out."
 
 
@@ -145,11 +145,12 @@ class Verdict:
 class VerdictSums:
     """Sums over the rows of a log, from which a verdict is computed; weights above `cap` are capped in the value.
 
-    `choices` is the number of candidates from which the policy was chosen.
+    `choices` is the number of candidates from which the policy was chosen, and `error` the chance that an exact end is wrong, by
+    default an equal share of the 5 %.
     """
 
-    def __init__(self, losses: Within, cap: float, choices: int = 1) -> None:
-        self._losses, self._cap, self._choices = losses, cap, choices
+    def __init__(self, losses: Within, cap: float, choices: int = 1, error: float | None = None) -> None:
+        self._losses, self._cap, self._choices, self._error = losses, cap, choices, error or ERROR / choices
         self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
         self._evidence, self._floors_known = Evidence(), True
         self._judged: float | None = None
@@ -200,8 +201,9 @@ class VerdictSums:
 
         Proven is one-sided: an exact interval leaves the whole error to each end.
         """
-        error = (1 - LEVEL) / self._choices
-        return self._gain.interval(1 - error) if self._exact is None else self._exact.ends(1 - 2 * error)
+        if self._exact is not None:
+            return self._exact.ends(1 - 2 * self._error)
+        return self._gain.interval(1 - (1 - LEVEL) / self._choices)
 
     @property
     def _support(self) -> dict[str, Any]:
