@@ -140,10 +140,9 @@ class Windows(Distributions[float]):
         return cls(lows, highs, ends, epsilon)
 
     @property
-    def table(self) -> tuple[Floats, Floats]:
-        """The low and high end, the share nearby and epsilon of each window, as the core tells them, and the ranges of the rows."""
-        shares = np.broadcast_to([0.0, self._epsilon], (len(self), 2))
-        return np.column_stack([self._lows, self._highs, shares]), self._ends
+    def settings(self) -> tuple[Floats, Floats, Floats, float]:
+        """The low and high ends of the windows, the (low, high) of each range, and epsilon."""
+        return self._lows, self._highs, self._ends, self._epsilon
 
     def __len__(self) -> int:
         return len(self._lows)

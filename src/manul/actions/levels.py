@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.kinds.knob import Knob
-from manul.actions.pieces import KnobPieces, RowLists, is_product, starts_of
+from manul.actions.pieces import KnobPieces, RowLists, is_product, starts_of, window_pieces
 from manul.actions.space import UNNAMED, ActionSpace
 from manul.utils.validation import Flags, Floats
 
@@ -133,10 +133,7 @@ class KnobLevels(RowLists):
         """The pieces of windows: one, and one on each side of it unless it reaches the end of the range."""
         (low, least), (high, most) = self.lows.reshape(-1, 2).T, self.highs.reshape(-1, 2).T
         inside, outside = (self.shares / (self.highs - self.lows)).reshape(-1, 2).T
-        lows, highs = np.column_stack([least, low, high]), np.column_stack([low, high, most])
-        densities = np.column_stack([outside, inside + outside, outside])
-        kept = lows < highs
-        return KnobPieces(starts_of(kept.sum(axis=1)), lows[kept], highs[kept], densities[kept])
+        return window_pieces((low, high), (least, most), inside, outside)
 
     def _without(self, unknown: Flags) -> KnobLevels:
         """The levels, with none in the `unknown` rows."""

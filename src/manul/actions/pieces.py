@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution, Options, Scaled
-from manul.actions.distributions import Distributions
+from manul.actions.distributions import Distributions, Windows
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import Knob, Marginal
 from manul.actions.space import UNNAMED, ActionSpace
@@ -133,10 +133,35 @@ def pieces_of(distributions: Distributions[Any]) -> dict[str, KnobPieces]:
     >>> pieces_of(agent.distributions([[0.5]]))[""].row(0)
     [(0.0, 0.28125, 0.25), (0.28125, 0.78125, 1.75), (0.78125, 1.0, 0.25)]
     """
+    if isinstance(distributions, Windows):
+        return {UNNAMED: _pieces_of_windows(distributions)}
     space = distributions.space
     names = [UNNAMED] if space is None else space.names
     rows = [_row(each, space) for each in distributions]
     return {name: KnobPieces.of_rows([row.get(name, []) for row in rows]) for name in names}
+
+
+def _pieces_of_windows(windows: Windows) -> KnobPieces:
+    lows, highs, ends, epsilon = windows.settings
+    inside = (1 - epsilon) / (highs - lows)
+    if epsilon == 0:
+        return KnobPieces(np.arange(len(lows) + 1), lows, highs, inside)
+    return window_pieces((lows, highs), (ends[:, 0], ends[:, 1]), inside, epsilon / (ends[:, 1] - ends[:, 0]))
+
+
+def window_pieces(
+    window: tuple[Floats, Floats], within: tuple[Floats, Floats], inside: Floats, outside: Floats
+) -> KnobPieces:
+    """The pieces of mixtures of a window with the density `inside` and its range with the density `outside`.
+
+    >>> one, ends = np.ones(1), (np.array([0.25]), np.array([0.75]))
+    >>> window_pieces(ends, (np.zeros(1), one), one, one / 2).row(0)
+    [(0.0, 0.25, 0.5), (0.25, 0.75, 1.5), (0.75, 1.0, 0.5)]
+    """
+    (low, high), (least, most) = window, within
+    lows, highs = np.column_stack([least, low, high]), np.column_stack([low, high, most])
+    densities, kept = np.column_stack([outside, inside + outside, outside]), lows < highs
+    return KnobPieces(starts_of(kept.sum(axis=1)), lows[kept], highs[kept], densities[kept])
 
 
 def _row(distribution: Any, space: ActionSpace[Any] | None) -> dict[str, list[Piece]]:

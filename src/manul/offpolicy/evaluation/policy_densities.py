@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.distributions import Distributions, Windows, distributions_of
-from manul.actions.levels import KnobLevels, Levels
+from manul.actions.distributions import Distributions, distributions_of
 from manul.actions.pieces import KnobPieces, Pieces, is_product, pieces_of
 from manul.actions.ranges import Actions
 from manul.actions.space import UNNAMED, ActionSpace, several_knobs
@@ -129,24 +128,14 @@ class PolicyOnLog:
         check_space(self.policy, rows.space)
         if not is_product(rows.space):
             return None
-        levels = self._levels(rows)
-        if levels is None:
-            return None if isinstance(self.policy, SmoothedKnobs) else pieces_of(self.distributions(rows))
-        return {name: each.pieces for name, each in levels.items()}
-
-    def _levels(self, rows: Rows) -> Levels | None:
-        """What decisions of the policy are drawn from, if it can say so of many rows at once."""
         if isinstance(self.policy, SmoothedKnobs):
-            return self.policy.levels(rows, self.inputs(rows))
-        if isinstance(self.policy, Redraws) and isinstance(self.policy, TellsLevels) and self.policy.tells_levels:
+            levels = self.policy.levels(rows, self.inputs(rows))
+        elif isinstance(self.policy, Redraws) and isinstance(self.policy, TellsLevels) and self.policy.tells_levels:
             numbers = np.zeros(len(rows), np.uint64)
-            decisions = self.policy.decide_many_again(numbers, self.inputs(rows), rows.within, levels=True)
-            return cast("Levels | None", decisions.levels)
-        played = self.distributions(rows)
-        if not isinstance(played, Windows):
-            return None
-        windows, ends = played.table
-        return {UNNAMED: KnobLevels.of_windows(windows, *ends.T)}
+            levels = self.policy.decide_many_again(numbers, self.inputs(rows), rows.within, levels=True).levels
+        else:
+            return pieces_of(self.distributions(rows))
+        return None if levels is None else {name: each.pieces for name, each in levels.items()}
 
     def largest_densities(self, rows: Rows) -> Floats:
         """The largest density that the policy gives any action, for each row with a single knob; probabilities are at most 1."""
