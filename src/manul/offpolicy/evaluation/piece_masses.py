@@ -49,10 +49,8 @@ class Masses:
 
     def integrate(self, bound: float, values: Floats | float) -> Floats:
         """The integral of the `values` of the cells over the mass of the policy where its weights are at most `bound`."""
-        integrals: Floats = np.bincount(
-            self.rows, np.where(self.weights <= bound, self.masses * values, 0.0), self.count
-        )
-        return integrals
+        kept = np.where(self.weights <= bound, self.masses * values, 0.0)
+        return np.asarray(np.bincount(self.rows, kept, self.count), np.float64)
 
     def select(self, which: slice | npt.NDArray[Any]) -> Masses:
         """The cells of a selection of the rows, in ascending order."""

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from manul.actions.decision import Within
+from manul.agents.rollout.rollout_plan import RolloutPlan
+from manul.agents.rollout.sample_size import decisions_needed
 from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
@@ -24,7 +26,8 @@ from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import Floats
 
 LEVEL, ERROR = 0.95, 0.05
-TRY = "Try it on a share of the decisions to find out."
+TRY = "Try it on a share of the decisions to find out"
+MOST_DECISIONS = 1e9  # a rollout that takes longer is no advice
 
 
 class VerdictRewards(NamedTuple):
@@ -47,8 +50,9 @@ class Verdict:
     `rows`, `effective_size` match the decisions of the policy; nothing is shown unless the verdict is `supported` by enough
     of them, or proven by an `exact` interval. Nothing is shown if one of the `objections` is an error, and nothing is proven
     if the densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
-    confirm; `error`, `low` and `high` are then NaN. If the `outcome` is a reward, `value`, `logged` and `greedy` are
-    negative rewards all the same, and `reward` has the rewards.
+    confirm; `error`, `low` and `high` are then NaN. `rollout` is about how many decisions a rollout with the usual settings
+    takes, if the gain is the estimated one; None if it would not succeed. If the `outcome` is a reward, `value`, `logged` and
+    `greedy` are negative rewards all the same, and `reward` has the rewards.
     """
 
     value: tuple[float, float]
@@ -66,6 +70,7 @@ class Verdict:
     estimated: bool = False
     outcome: Outcome = LOSSES
     exact: bool = False
+    rollout: float | None = None
 
     @property
     def reward(self) -> VerdictRewards | None:
@@ -117,15 +122,13 @@ class Verdict:
             return f"This log cannot show a gain over the logged policy. {' '.join(self._errors)}"
         if self.rests_on_model:
             advice = f"The log cannot confirm it: {self._too_few} "
-            advice += (
-                "Try the policy on a share of the decisions."
-                if self.gain > 0
-                else "Keep the logged policy, or log more decisions."
-            )
+            advice += self._trial if self.gain > 0 else "Keep the logged policy, or log more decisions."
             return f"Expected gain over the logged policy: {self.gain:.3g}, by a model. {advice}"
         expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {self._margin:.2g}"
         if not self.supported and self.status != "proven":
-            return f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {TRY}"
+            return (
+                f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {self._trial}"
+            )
         if self.status == "proven":
             return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence. {self._matching}."
         shown = "likely" if self.status == "likely" else "not shown by this log"
@@ -133,7 +136,17 @@ class Verdict:
             return f"{expected}; {shown}. The densities of this log were estimated, so nothing is proven. {self._matching}."
         if self.status == "likely":
             shown = "likely, but not proven by this log"
-        return f"{expected}; {shown}. {self._matching}. {TRY}"
+        return f"{expected}; {shown}. {self._matching}. {self._trial}"
+
+    @property
+    def _trial(self) -> str:
+        """What to do if the log does not prove the gain: a rollout, and how long it would take."""
+        if self.rollout is None:
+            return f"{TRY}."
+        digits = 10 ** max(math.floor(math.log10(self.rollout)) - 1, 0)
+        return (
+            f"{TRY}: with such a gain, a rollout takes about {math.ceil(self.rollout / digits) * digits:,} decisions."
+        )
 
     @property
     def _too_few(self) -> str:
@@ -193,8 +206,14 @@ class VerdictSums:
             greedy=None if greedy is None else (low + unit * greedy.value, unit * greedy.error),
             objections=every,
             exact=self._exact is not None,
+            rollout=self._rollout(self._value.gain),
             **self._support,
         )
+
+    def _rollout(self, gain: float) -> float | None:
+        deviation = self._value.logged_error * math.sqrt(self._evidence.rows)
+        decisions = decisions_needed(RolloutPlan(), self._value.logged, gain, deviation)
+        return decisions if decisions < MOST_DECISIONS else None
 
     def _interval(self) -> Within:
         """The interval of the loss of the policy minus that of the logged one; the choices share the error.
@@ -227,6 +246,7 @@ class VerdictSums:
             logged=(low + unit * self._value.logged, unit * self._value.logged_error),
             greedy=None,
             objections=every,
+            rollout=self._rollout(self._value.logged - judged),
             **self._support,
         )
 
