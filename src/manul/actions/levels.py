@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.kinds.knob import Knob
 from manul.actions.pieces import KnobPieces, RowLists, is_product, starts_of, window_pieces
-from manul.actions.space import UNNAMED, ActionSpace
 from manul.utils.validation import Flags, Floats
+
+if TYPE_CHECKING:
+    from manul.actions.kinds.knob import Knob
+    from manul.actions.space import ActionSpace
 
 _NEARBY = (4 / 7, 2 / 7, 1 / 7)  # the shares of the levels between, as in src/core/knobs/ladder.hpp
 _AT_ONCE = 2**22  # numbers of a temporary array
@@ -196,14 +198,28 @@ Levels = Mapping[str, KnobLevels]
 """Levels by knob; the key is "" for one knob without a name."""
 
 
+class _Drawn:
+    """What decisions were drawn from, compared by the numbers, so that equal decisions are equal."""
+
+    def _numbers(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Drawn) and type(self) is type(other) and self._numbers() == other._numbers()
+
+    def __hash__(self) -> int:
+        return hash(self._numbers())
+
+
 @dataclass(frozen=True, eq=False)
-class DrawnWindows:
+class DrawnWindows(_Drawn):
     """What decisions in a `space` were drawn from, as the core says it; the levels are computed when they are asked for.
 
     `windows` has the four numbers of a `DrawnWindow` for each knob of each row, and `lows` and `highs` are the ends of the ranges
     of rows: actions if they are numbers, otherwise positions.
 
-    >>> DrawnWindows(ActionSpace((0.0, 1.0)), np.array([0.25, 0.75, 0.0, 0.25]), 0.0, 1.0).levels[""].row(0)
+    >>> import manul
+    >>> DrawnWindows(manul.ActionSpace((0.0, 1.0)), np.array([0.25, 0.75, 0.0, 0.25]), 0.0, 1.0).levels[""].row(0)
     [(0.25, 0.75, 0.75, 0.0), (0.0, 1.0, 0.25, 0.0)]
     """
 
@@ -220,11 +236,14 @@ class DrawnWindows:
         windows = self.windows.reshape(-1, len(self.space.knobs), SIZE)
         lows, highs = (np.broadcast_to(ends, windows.shape[:2]) for ends in self._ends)
         if self.space.is_number:
-            return {UNNAMED: KnobLevels.of_windows(windows[:, 0], lows[:, 0], highs[:, 0])}
+            return {self.space.names[0]: KnobLevels.of_windows(windows[:, 0], lows[:, 0], highs[:, 0])}
         return {
             name: _levels_of_knob(knob, windows[:, place], lows[:, place], highs[:, place])
             for place, (name, knob) in enumerate(self.space.knobs)
         }
+
+    def _numbers(self) -> tuple[Any, ...]:
+        return tuple(np.asarray(each, np.float64).tobytes() for each in (self.windows, self.lows, self.highs))
 
     @property
     def _ends(self) -> Iterator[Floats]:
@@ -235,10 +254,16 @@ class DrawnWindows:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnLevels:
+class DrawnLevels(_Drawn):
     """What decisions were drawn from, as `levels` by knob."""
 
     levels: Levels | None
+
+    def _numbers(self) -> tuple[Any, ...]:
+        return tuple(
+            (name, *(each.tobytes() for each in (levels.starts, *levels.columns().values())))
+            for name, levels in (self.levels or {}).items()
+        )
 
 
 Drawn = DrawnWindows | DrawnLevels
@@ -247,7 +272,8 @@ Drawn = DrawnWindows | DrawnLevels
 def join_drawn(drawn: Sequence[Drawn | None]) -> Levels | None:
     """The levels of many decisions, from what each was `drawn` from; None if one of them does not say.
 
-    >>> one = DrawnWindows(ActionSpace((0.0, 1.0)), np.array([0.25, 0.75, 0.0, 0.25]), 0.0, 1.0)
+    >>> import manul
+    >>> one = DrawnWindows(manul.ActionSpace((0.0, 1.0)), np.array([0.25, 0.75, 0.0, 0.25]), 0.0, 1.0)
     >>> len(join_drawn([one, one])[""])
     2
     """

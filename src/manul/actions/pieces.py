@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from manul.actions.distribution import Atoms, Distribution, Options, Scaled
-from manul.actions.distributions import Distributions, Windows
-from manul.actions.joint import JointDistribution
-from manul.actions.kinds.knob import Knob, Marginal
-from manul.actions.space import UNNAMED, ActionSpace
 from manul.utils.validation import Floats
+
+if TYPE_CHECKING:
+    from manul.actions.distributions import Distributions
+    from manul.actions.kinds.knob import Knob, Marginal
+    from manul.actions.space import ActionSpace
 
 Piece = tuple[float, float, float]  # low, high and density
 
@@ -133,20 +134,12 @@ def pieces_of(distributions: Distributions[Any]) -> dict[str, KnobPieces]:
     >>> pieces_of(agent.distributions([[0.5]]))[""].row(0)
     [(0.0, 0.28125, 0.25), (0.28125, 0.78125, 1.75), (0.78125, 1.0, 0.25)]
     """
-    if isinstance(distributions, Windows):
-        return {UNNAMED: _pieces_of_windows(distributions)}
     space = distributions.space
-    names = [UNNAMED] if space is None else space.names
+    if space is None:
+        numbers = [_continuous(each) if isinstance(each, Distribution) else [] for each in distributions]
+        return {"": KnobPieces.of_rows(numbers)}
     rows = [_row(each, space) for each in distributions]
-    return {name: KnobPieces.of_rows([row.get(name, []) for row in rows]) for name in names}
-
-
-def _pieces_of_windows(windows: Windows) -> KnobPieces:
-    lows, highs, ends, epsilon = windows.settings
-    inside = (1 - epsilon) / (highs - lows)
-    if epsilon == 0:
-        return KnobPieces(np.arange(len(lows) + 1), lows, highs, inside)
-    return window_pieces((lows, highs), (ends[:, 0], ends[:, 1]), inside, epsilon / (ends[:, 1] - ends[:, 0]))
+    return {name: KnobPieces.of_rows([row.get(name, []) for row in rows]) for name in space.names}
 
 
 def window_pieces(
@@ -164,11 +157,8 @@ def window_pieces(
     return KnobPieces(starts_of(kept.sum(axis=1)), lows[kept], highs[kept], densities[kept])
 
 
-def _row(distribution: Any, space: ActionSpace[Any] | None) -> dict[str, list[Piece]]:
+def _row(distribution: Any, space: ActionSpace[Any]) -> dict[str, list[Piece]]:
     """The pieces of each knob in one row; none if they are unknown."""
-    if not isinstance(distribution, JointDistribution):
-        return {UNNAMED: _continuous(distribution)} if isinstance(distribution, Distribution) else {}
-    assert space is not None
     if not is_product(space):
         return {}
     return {name: [*_marginal_pieces(distribution.marginal(name), knob)] for name, knob in space.knobs}
@@ -177,7 +167,8 @@ def _row(distribution: Any, space: ActionSpace[Any] | None) -> dict[str, list[Pi
 def is_product(space: ActionSpace[Any]) -> bool:
     """Whether the knobs of a `space` are drawn independently of each other.
 
-    >>> is_product(ActionSpace({"price": (10, 50), "size": (0, 1)}))
+    >>> import manul
+    >>> is_product(manul.ActionSpace({"price": (10, 50), "size": (0, 1)}))
     True
     """
     return len(space.knobs) == 1 or not (space.limits or any(knob.is_option for _, knob in space.knobs))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.distributions import Distributions, distributions_of
+from manul.actions.distributions import Distributions, Windows, distributions_of
 from manul.actions.pieces import KnobPieces, Pieces, is_product, pieces_of
 from manul.actions.ranges import Actions
 from manul.actions.space import UNNAMED, ActionSpace, several_knobs
@@ -134,7 +134,8 @@ class PolicyOnLog:
             numbers = np.zeros(len(rows), np.uint64)
             levels = self.policy.decide_many_again(numbers, self.inputs(rows), rows.within, levels=True).levels
         else:
-            return pieces_of(self.distributions(rows))
+            played = self.distributions(rows)
+            return {UNNAMED: played.pieces()} if isinstance(played, Windows) else pieces_of(played)
         return None if levels is None else {name: each.pieces for name, each in levels.items()}
 
     def largest_densities(self, rows: Rows) -> Floats:
