@@ -122,7 +122,7 @@ def distance(cell: Cell, contexts: Floats, actions: Floats) -> Floats:
     """The mean distance of the knobs to the best action; in null cells a function of the context."""
     if cell.null:
         return 0.1 + 0.5 * contexts
-    return np.abs(actions - best(contexts)[:, np.newaxis]).mean(axis=1)
+    return np.asarray(np.abs(actions - best(contexts)[:, np.newaxis]).mean(axis=1), np.float64)
 
 
 def fixed_actions(cell: Cell, contexts: Floats, rng: np.random.Generator) -> Floats:
@@ -141,7 +141,7 @@ def fixed_log(cell: Cell, seed: int) -> manul.Log:
     lows, highs = best(contexts) - half, best(contexts) + half
     windows = np.column_stack([lows, highs, zeros, EPSILON * ones])
     inside = (actions >= lows[:, np.newaxis]) & (actions <= highs[:, np.newaxis])
-    densities = EPSILON + (1 - EPSILON) * inside / (2 * half)
+    densities: Floats = EPSILON + (1 - EPSILON) * inside / (2 * half)
     levels, columns = KnobLevels.of_windows(windows, zeros, ones), contexts[:, np.newaxis].astype(np.float32)
     if cell.knobs == 1:
         given: dict[str, Any] = {"levels": {"": levels}, "floors": EPSILON * ones, "action_range": (0.0, 1.0)}
@@ -183,8 +183,7 @@ def target(cell: Cell) -> Any:
     if cell.knobs == 1:
         return Smoothed(centre, policy.half, (0.0, 1.0))
     names = [f"knob{number}" for number in range(cell.knobs)]
-    space = manul.Log(np.zeros((1, 1), np.float32), {name: [0.5] for name in names}, np.ones(1), np.zeros(1),
-                      knobs=dict.fromkeys(names, (0.0, 1.0))).space  # fmt: skip
+    space = manul.ActionSpace(dict.fromkeys(names, (0.0, 1.0)))
     return SmoothedKnobs(
         lambda context: dict.fromkeys(names, centre(context)), space, dict.fromkeys(names, policy.half)
     )

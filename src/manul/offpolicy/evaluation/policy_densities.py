@@ -23,6 +23,9 @@ from manul.offpolicy.smoothed import Function, Smoothed, SmoothedKnobs, owner_of
 from manul.policies.policy import HasSchema, Policy, TellsLevels
 from manul.utils.validation import Floats, check_bandwidth
 
+CHECKED = 512  # rows of each piece of a log whose levels are compared with the densities
+WRONG = 1e-3  # relative difference of a density that rounding does not explain
+AT_EDGES = 0.02  # share of the rows that may be so near the end of a window that rounding decides
 DRAWS = 4  # actions per row, at which predicted losses are averaged if actions are no numbers
 
 
@@ -120,6 +123,7 @@ class PolicyOnLog:
     def pieces(self, rows: Rows) -> Pieces | None:
         """The pieces of constant density of the policy, if every row of the log has pieces too; None if there are none."""
         if self._latest is None or self._latest[0] is not rows:
+            _check_fit(rows)
             pieces = self._pieces(rows) if _all_known(rows.pieces) else None
             self._latest = rows, pieces if _all_known(pieces) else None
         return self._latest[1]
@@ -196,6 +200,23 @@ class PolicyOnLog:
 def _all_known(pieces: Pieces | None) -> bool:
     """Whether every row has pieces of each knob."""
     return pieces is not None and all((np.diff(knob.starts) > 0).all() for knob in pieces.values())
+
+
+def _check_fit(rows: Rows) -> None:
+    """Raise InputError if the pieces of a log are not those of its densities; a look at some of the rows is enough."""
+    if not rows.space.is_number or not _all_known(rows.pieces):
+        return
+    some = rows.select(slice(0, CHECKED))
+    assert some.pieces is not None
+    densities = _densities_at(some.pieces[UNNAMED], some.actions)
+    wrong = np.abs(densities - some.densities) > WRONG * some.densities
+    if wrong.mean() > AT_EDGES:
+        row = int(np.argmax(wrong))
+        found = f"the density {some.densities[row]:g}, and its levels give {densities[row]:g}"
+        advice = "Log the levels of each decision, or leave them out."
+        raise InputError(
+            f"density_levels must fit the logged densities; row {rows.first + row} has {found}. {advice}", "log"
+        )
 
 
 def _densities_at(pieces: KnobPieces, actions: Floats) -> Floats:
