@@ -141,7 +141,7 @@ def fixed_log(cell: Cell, seed: int) -> manul.Log:
     lows, highs = best(contexts) - half, best(contexts) + half
     windows = np.column_stack([lows, highs, zeros, EPSILON * ones])
     inside = (actions >= lows[:, np.newaxis]) & (actions <= highs[:, np.newaxis])
-    densities: Floats = EPSILON + (1 - EPSILON) * inside / (2 * half)
+    densities = np.asarray(EPSILON + (1 - EPSILON) * inside / (2 * half), np.float64)
     levels, columns = KnobLevels.of_windows(windows, zeros, ones), contexts[:, np.newaxis].astype(np.float32)
     if cell.knobs == 1:
         given: dict[str, Any] = {"levels": {"": levels}, "floors": EPSILON * ones, "action_range": (0.0, 1.0)}
