@@ -34,7 +34,7 @@ from manul.offpolicy.evaluation.empirical_likelihood import SMALLEST_BOUND, Mome
 from manul.offpolicy.evaluation.piece_masses import Masses
 from manul.utils.validation import Floats
 
-MOST_ROWS = 131_072
+MOST_ROWS = 16_384
 LONGER = (1, 4, 16, 64)  # times as many rows, for which bounds are tried once there are more than MOST_ROWS
 UNSEEN = 2.305  # a weight that no row has may have the probability of as many rows, before it is too unlikely
 PER_OCTAVE, OCTAVES = 8, 24  # bounds from 1 to 2^24
