@@ -151,7 +151,7 @@ def log_of(
         for name, field in schema.fields.items():
             column = PREFIX + name if name in reserved else name
             columns[column] = field.to_arrow([context.get(name) for context in mappings], name)
-    metadata = Metadata(parts=outcome.formula is not None).with_outcome(outcome)
+    metadata = Metadata(parts=bool(outcome.parts)).with_outcome(outcome)
     table = pa.table(columns).replace_schema_metadata(metadata.to_arrow())
     try:
         return Log.from_table(table, **ranges)
