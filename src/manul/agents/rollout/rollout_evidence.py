@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from manul.agents.rollout.confidence_bounds import Sums
+from manul.agents.rollout.comparison import Tally
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_progress import COHORT, Move, Progress
 from manul.outcomes import LOSSES, Outcome
@@ -119,7 +119,7 @@ def evidence_of(progress: Progress, in_flight: InFlight, outcome: Outcome = LOSS
     >>> print(evidence_of(Progress(RolloutPlan(), losses=(0.0, 1.0)), InFlight()))
     Step 1 of 3: 5 % of the traffic. Not enough evidence for the next step yet.
     """
-    plan, learner, baseline = progress.plan, *progress.arms
+    plan, (learner, baseline) = progress.plan, progress.comparison.arms
     traffic = in_flight.share(progress)
     status: Status = "waiting"
     if progress.level < 0:
@@ -150,5 +150,5 @@ def evidence_of(progress: Progress, in_flight: InFlight, outcome: Outcome = LOSS
     )
 
 
-def _mean(sums: Sums, width: float) -> float | None:
-    return sums.total / sums.count * width if sums.count else None
+def _mean(arm: Tally, width: float) -> float | None:
+    return None if arm.mean is None else arm.mean * width

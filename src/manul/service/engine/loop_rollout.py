@@ -142,8 +142,6 @@ class LoopRollout:
         """Add a decision to those in flight; one without traffic for the learner is not kept, because it costs nothing."""
         if ticket.share > 0:
             self.in_flight.add(number, ticket, max(1, replicas))
-        else:
-            self.in_flight.omit(number, ticket)
 
     def load_in_flight(self, stored: Mapping[int, Ticket | None], *, reserved: int | None = None) -> None:
         """Take the decisions in flight from those that are stored. With `reserved`, add those of other replicas instead, with
@@ -173,8 +171,8 @@ class LoopRollout:
 
     def _note_arrived(self) -> None:
         """Note which decisions have losses, although they are not judged yet."""
-        for number, (_, loss) in self.progress.arrived.items():
-            if loss is not None:
+        for number, arrived in self.progress.arrived.items():
+            if arrived.loss is not None:
                 self.in_flight.arrive(number)
 
     def own_ticket(self, decision: DecisionRow) -> Ticket | None:
