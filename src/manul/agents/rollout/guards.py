@@ -88,7 +88,8 @@ def check_rules(given: Any) -> dict[str, GuardRule]:
     """Check the `guard` of a plan: relations, ratios and ranges by part."""
     if not isinstance(given, Mapping) or not 1 <= len(given) <= MOST_PARTS:
         raise ParameterError(f"guard must be 1 to {MOST_PARTS} rules by part, got {given!r:.60}. {_EXAMPLE}", "guard")
-    return {name: _check_rule(name, rule) for name, rule in given.items()}
+    rules = {name: _check_rule(name, rule) for name, rule in given.items()}
+    return dict(sorted(rules.items()))  # members of JSON objects have no order
 
 
 def _check_rule(name: Any, rule: Any) -> GuardRule:

@@ -30,7 +30,7 @@ from manul.contexts import conversion
 from manul.contexts.schema import Context, ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.outcomes import PartValue
-from manul.outcomes.parts import PartsReader, read_report, read_reports
+from manul.outcomes.parts import PartsReader, part_columns, part_numbers, read_report, read_reports
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent
 from manul.utils import model_files
@@ -75,9 +75,13 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     rates, the learner does not move up.
 
     The settings of the `plan` are given by name: `tolerance`, `confidence`, `steps`, `holdout`, `least_decisions`, `budget`,
-    `patience`, `patience_seconds` and `outcome_range`. The statements need a range of losses or rewards: that of the agent, or
+    `patience`, `patience_seconds`, `outcome_range` and `guard`. The statements need a range of losses or rewards: that of the agent, or
     `outcome_range`, which an agent with "auto" needs. Losses or rewards beyond it count as its ends, so the statements hold for
     losses or rewards that are cut off there.
+
+    `guard={"returned": ("<=", 1.02)}` watches a part of the outcome that `learn` is told beside the loss: its mean may be at most 1.02
+    times that of the baseline. The learner moves up only if it is proven not to be worse in the loss and in all guards, and goes down
+    as soon as it is proven to be worse in one of them. `">="` is for parts that must not fall.
 
     The same `seed` and input give the same decisions. Set `agent` to replace the learner: the new one begins at the
     first step, with new evidence and what is left of the budget.
@@ -110,7 +114,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         self.actions, self.outcome = saveable.actions, saveable.outcome
         self._reader = PartsReader.of(self.outcome, self.space)
         self.baseline: Baseline = check_baseline(baseline, self.space)
-        self.progress = Progress(self.plan, self.plan.loss_range(self.outcome))
+        self.progress = Progress(self.plan, self.plan.loss_range(self.outcome), guards=self.plan.guards(self.outcome))
         self.decisions = 0
         self._density_is_checked = False
         self._in_flight = InFlight()
@@ -194,7 +198,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         value = read_report(self.outcome, self._reader, context, decision.action, loss, reward, parts).loss
         self.outcome.check(np.array([value]))
         self.agent.learn(context, decision, **{name: each for name, each in outcome.items() if each is not None})
-        self._judge(number, value, time)
+        self._judge(number, value, None if parts is None else part_numbers(self.outcome, parts), time)
 
     def decide_many(
         self,
@@ -256,8 +260,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         self.outcome.check(values)
         given = {name: each for name, each in outcomes.items() if each is not None}
         self.agent.learn_many(contexts, decisions, **given)
-        for number, value in zip(numbers, values.tolist(), strict=True):
-            self._judge(number, value, time)
+        columns = {} if parts is None else part_columns(self.outcome, parts)
+        for place, (number, value) in enumerate(zip(numbers, values.tolist(), strict=True)):
+            self._judge(number, value, {name: float(column[place]) for name, column in columns.items()}, time)
 
     def distributions(self, contexts: npt.ArrayLike, within: Any = None) -> Distributions[A]:
         """The mixtures that `decide_many` draws from, for `contexts` and `within` as there; valid until the learner learns."""
@@ -339,9 +344,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         if time is not None and not (isinstance(time, Real) and math.isfinite(float(time))):
             raise InputError(f"time must be a finite number of seconds, got {time!r}.", "time")
 
-    def _judge(self, number: int, loss: float, time: float | None) -> None:
+    def _judge(self, number: int, loss: float, parts: Mapping[str, float] | None, time: float | None) -> None:
         progress, tickets = self.progress, self._in_flight.tickets
-        progress.add(number, tickets[number], loss)
+        progress.add(number, tickets[number], loss, parts)
         self._in_flight.arrive(number)
         for overdue in self._overdue(time):
             progress.add(overdue, tickets[overdue], None)
@@ -389,7 +394,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         elif isinstance(baseline, dict):
             baseline = baseline["action"]
         rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **parameters["plan"])
-        rollout.progress = rollout_files.restore(rollout.plan, rollout.progress.losses, parameters["progress"])
+        progress = rollout.progress
+        rollout.progress = rollout_files.restore(rollout.plan, progress.losses, parameters["progress"], progress.guards)
         rollout.decisions = parameters["decisions"]
         in_flight = dict(parameters["in_flight"])
         times = in_flight.pop("times", [])

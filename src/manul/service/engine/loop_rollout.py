@@ -18,6 +18,7 @@ from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.errors import ManulError
 from manul.service.engine.loop_agent import from_bytes
 from manul.service.engine.loop_space import LoopSpace
+from manul.service.engine.losses import parts_of
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, Step
@@ -77,8 +78,10 @@ class LoopRollout:
     ) -> None:
         self.settings, self.event, self.started = settings, event, time
         self.baseline, self.plan, losses = check(loop, settings)
+        guards = self.plan.guards(loop.outcome)
         self.seed = agent_settings(loop)["seed"]
-        self.progress, self.in_flight = Progress(self.plan, losses, next=first, owed=owed), InFlight()
+        self.progress = Progress(self.plan, losses, next=first, owed=owed, guards=guards)
+        self.in_flight = InFlight()
         self.paused, self.step_began, self.notified = False, time, 0
         self.counts = [0, 0]
         self.moves: list[RolloutMove] = []
@@ -129,9 +132,11 @@ class LoopRollout:
             self.counts[not ticket.learner] += 1
         self.progress.held = self.paused or event.time < self.not_before
         looks, moves = self.progress.judged // COHORT, len(self.progress.moves)
-        self.progress.add(event.decision, ticket, None if event.kind == "overdue" else event.loss)
+        parts = parts_of(event) if self.progress.guards else None
+        loss = None if event.kind == "overdue" else event.loss
+        self.progress.add(event.decision, ticket, loss, None if parts is None else parts.parts)
         for move in self.progress.moves[moves:]:
-            self._note_move(event, move.reason, origin=move.origin, low=move.low, high=move.high)
+            self._note_move(event, move.reason, move.guard, origin=move.origin, low=move.low, high=move.high)
             self.step_began = event.time
         if self.progress.judged // COHORT > looks:
             self._look(event.time)
@@ -230,14 +235,22 @@ class LoopRollout:
     def from_bytes(cls, loop: NewLoop, saved: bytes) -> LoopRollout:
         state = _decoder.decode(saved)
         rollout = cls(loop, state.settings, event=state.event, time=state.started, first=0)
-        rollout.progress = rollout_files.restore(rollout.plan, rollout.progress.losses, state.progress)
+        progress = rollout.progress
+        rollout.progress = rollout_files.restore(rollout.plan, progress.losses, state.progress, progress.guards)
         rollout.counts, rollout.paused = list(state.counts), state.paused
         rollout.step_began, rollout.notified = state.step_began, state.notified
         rollout.moves, rollout.looks = state.moves, state.looks
         return rollout
 
     def _note_move(
-        self, event: Event, reason: Step, *, origin: int, low: float | None = None, high: float | None = None
+        self,
+        event: Event,
+        reason: Step,
+        guard: str | None = None,
+        *,
+        origin: int,
+        low: float | None = None,
+        high: float | None = None,
     ) -> None:
         self.moves.append(
             RolloutMove(
@@ -250,6 +263,7 @@ class LoopRollout:
                 by="evidence" if reason in ("not worse", "worse") else "owner",
                 low=low,
                 high=high,
+                guard=guard,
             )
         )
 
@@ -270,6 +284,7 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
     try:
         plan = settings.plan
         baseline = check_baseline(_baseline(settings.baseline, space), ActionSpace(space))
+        plan.guards(loop.outcome)
         return baseline, plan, plan.loss_range(loop.outcome)
     except Invalid:
         raise
