@@ -32,13 +32,15 @@ class Outcome(NamedTuple):
 class Draws(NamedTuple):
     """What each arm would lose in each decision, and the number that chooses the arm, a row per rollout.
 
-    `costs` is by how much the learner's expected loss exceeds the baseline's in each decision.
+    `costs` is by how much the learner's expected loss exceeds the baseline's in each decision, and `predicted` the loss that a model
+    predicts for it, if there is one.
     """
 
     baseline: Floats
     learner: Floats
     coins: Floats
     costs: Floats
+    predicted: Floats | None = None
 
 
 class Terms:

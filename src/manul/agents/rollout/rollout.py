@@ -23,6 +23,7 @@ from manul.agents.mapped import Mapped, SaveableAgent
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
 from manul.agents.rollout.in_flight import InFlight
+from manul.agents.rollout.predictions import predicted_loss
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress
@@ -297,8 +298,10 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     def _draw(self, context: Context, within: Any, baseline: BaselineArm, time: float | None) -> Decision[A]:
         share, number = self.traffic, self.decisions
         decide, look_up = partial(self.agent.decide, context, within), partial(self._look_up, context, within)
+        predicted = predicted_loss(self.agent, context, within, baseline.action, share)
         drawn = baseline.draw(self.seed, number, share, decide=decide, look_up=look_up)
-        self._in_flight.add(number, self.progress.ticket(learner=drawn.arm == "learner", share=share))
+        ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share, predicted=predicted)
+        self._in_flight.add(number, ticket)
         if time is not None:
             self._times[number] = float(time)
         self.decisions += 1
@@ -365,7 +368,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     def _contents(self) -> model_files.Contents:
         kind, parameters, arrays = model_files.contents(self.agent)
         baseline, baseline_arrays = self.baseline.describe()
-        waiting = [[number, *ticket] for number, ticket in self._in_flight.tickets.items()]
+        waiting = [[number, *rollout_files.ticket_parts(each)] for number, each in self._in_flight.tickets.items()]
         settings = {
             "agent": {"kind": kind, "parameters": parameters},
             "baseline": baseline,

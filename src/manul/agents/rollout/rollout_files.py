@@ -50,6 +50,8 @@ def _what_is_new(progress: Progress) -> dict[str, Any]:
         "beyond": (progress.beyond, 0),
         "earlier": ([_wealth_parts(wealth) for wealth in progress.earlier], []),
         "guards": ([_guard_parts(each) for each in progress.watches], []),
+        "bands": ([list(band) for band in progress.bands], [[centre, centre] for centre in progress.centres]),
+        "fit": (list(progress.fit), [0.0, 0.0]),
         "left_out": (list(astuple(progress.left_out)), list(astuple(LeftOut()))),
     }
     return {name: value for name, (value, usual) in values.items() if value != usual}
@@ -80,7 +82,12 @@ def _guard_parts(watch: GuardProgress) -> dict[str, Any]:
 
 def _outcome_parts(ticket: Ticket | None, loss: float | None, watched: Watched) -> list[Any]:
     """A decision with its loss; what guards watch is a list at the end, which files of earlier versions do not have."""
-    return [*(() if ticket is None else ticket), loss, *([list(watched)] if watched else [])]
+    return [*(() if ticket is None else ticket_parts(ticket)), loss, *([list(watched)] if watched else [])]
+
+
+def ticket_parts(ticket: Ticket) -> list[Any]:
+    """A ticket in JSON values; files of earlier versions have no predictions."""
+    return list(ticket if ticket.predicted is not None else ticket[:4])
 
 
 def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any], guards: tuple[Guard, ...] = ()) -> Progress:
@@ -113,6 +120,7 @@ def restore(plan: RolloutPlan, losses: Within, saved: dict[str, Any], guards: tu
         moves=[_move(move, len(plan.steps)) for move in saved["moves"]],
     )
     _restore_comparison(progress.comparison, saved)
+    _restore_bands(progress, saved)
     progress.guarantee, progress.earlier = (
         [_wealth(each, progress.bound(level)) for level, each in enumerate(saved.get(name, []))]
         for name in ("guarantee", "earlier")
@@ -164,12 +172,31 @@ def _restore_guards(progress: Progress, saved: list[dict[str, Any]]) -> None:
         watch.left_out, watch.beyond = _left_out(*each["left_out"]), _whole(each["beyond"])
 
 
-def ticket(progress: Progress, learner: Any, share: Any, level: Any, period: Any) -> Ticket:
+def _restore_bands(progress: Progress, saved: dict[str, Any]) -> None:
+    for level, (low, high) in enumerate(saved.get("bands", [])):
+        least, most = progress.scaled
+        centre = progress.centres[level]
+        progress.bands[level] = _number(low, least, centre), _number(high, centre, most)
+    covariance, variance = saved.get("fit", (0.0, 0.0))
+    progress.fit = _number(covariance, -_LARGEST, _LARGEST), _number(variance, 0, _LARGEST)
+
+
+def ticket(
+    progress: Progress,
+    learner: Any,
+    share: Any,
+    level: Any,
+    period: Any,
+    predicted: Any = None,
+    centre: Any = None,
+) -> Ticket:
     """The ticket of a file, checked against the progress."""
     made = _whole(period, 0, progress.period)
     steps = progress.guarantee if made >= progress.began else progress.earlier
     step = _whole(level, 0, len(steps) - 1)
-    return Ticket(_truth(learner), _number(share, 0, progress.plan.shares[step]), step, made)
+    own = None if predicted is None else _number(predicted, *progress.scaled)
+    middle = None if centre is None else _number(centre, *progress.bands[step])
+    return Ticket(_truth(learner), _number(share, 0, progress.plan.shares[step]), step, made, own, middle)
 
 
 def restore_in_flight(progress: Progress, decisions: Any, tickets: list[list[Any]], total: Any) -> InFlight:

@@ -22,6 +22,10 @@ if they were all as high as possible. So they cancel out if both arms are left o
 more often, the surplus counts as the worst possible. While the rates are proven to differ, the learner does not move up. Values of
 guards that are missing count in the same way.
 
+A decision may come with the loss that the learner's model predicts for it. The closer predictions have been to the losses lately, the
+closer to its prediction is the centre of its terms in the comparison, within a band around the mean loss, by which the terms are
+bounded for all contexts alike. The guarantee has one centre per step: the bounds of its terms matter more than their variance.
+
 A new model starts at the first step. What earlier models saved does not count for it; what they cost does.
 
 All sums are in widths of the range of losses, so that no range is too wide for them.
@@ -53,6 +57,8 @@ from manul.agents.rollout.rollout_plan import RolloutPlan
 
 COHORT = 50  # judged decisions between two looks at the evidence
 FIRST_TRIAL = 0.8  # of the chance of error of a step: most steps are tried once
+_BAND = 2.0  # how far centres may be from the mean loss, as a multiple of its distance to the nearer end of the range
+_MEMORY = 0.98  # of the fit of predictions, per cohort: it remembers about 2,500 decisions
 SMALLEST = 1e-9  # of the share of a step: less is nothing, so that a budget is used up at some time
 
 Reason = Literal["not worse", "worse", "aborted", "model replaced"]
@@ -73,12 +79,15 @@ class Move(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """What the evidence needs to know of a decision: its arm, the learner's share, and its step and period."""
+    """What the evidence needs to know of a decision: its arm, the learner's share, its step and period, its predicted loss, and the
+    centre of its terms in the comparison, both in widths of the range; None without a prediction, and if it is that of the step."""
 
     learner: bool
     share: float
     level: int
     period: int
+    predicted: float | None = None
+    centre: float | None = None
 
 
 WorstCase = Callable[["Progress"], Mapping[int, WholeLogs] | None]
@@ -111,7 +120,8 @@ class Progress:
     cohort. A rollout that is `held` moves down, but not up. `began` is the first period of the present model, `guarantee` has
     the terms of its decisions by step, and `earlier` those of earlier models; `owed` is what the rollout began with.
     `proven` says whether the learner was proven not to be worse in the last step, or to reach it. `beyond` counts the losses that
-    were beyond the range, and count as its ends. `watches` are the `guards` with what is known of them.
+    were beyond the range, and count as its ends. `centres` and `bands` are those of terms, by step, and `fit` the covariance of
+    predictions and losses and the variance of predictions. `watches` are the `guards` with what is known of them.
 
     >>> progress = Progress(RolloutPlan(steps=(0.5, 1)), losses=(0.0, 1.0))
     >>> for number in range(1000):
@@ -138,6 +148,8 @@ class Progress:
     watches: list[GuardProgress] = field(init=False)
     trials: list[int] = field(default_factory=list)
     centres: list[float] = field(default_factory=list)
+    bands: list[Within] = field(default_factory=list)
+    fit: tuple[float, float] = (0.0, 0.0)
     guarantee: list[Wealth] = field(default_factory=list)
     earlier: list[Wealth] = field(default_factory=list)
     known: dict[int, WholeLogs] = field(default_factory=dict)
@@ -155,6 +167,8 @@ class Progress:
         if not self.trials:
             self.trials, self.centres, self.guarantee = [1], [sum(self.scaled) / 2], [Wealth()]
             self.spent = self.owed
+        if not self.bands:
+            self.bands = [(centre, centre) for centre in self.centres]
         self.count_known()
 
     @property
@@ -225,9 +239,24 @@ class Progress:
     def _whole_logs(self, ticket: Ticket, loss: float) -> WholeLogs:
         return WholeLogs.of(self._guarantee_term(ticket, loss / self.width))
 
-    def ticket(self, *, learner: bool, share: float) -> Ticket:
-        """The ticket of a decision that is made now, with a share, by the learner or the baseline."""
-        return Ticket(learner, share, max(self.level, 0), self.period)
+    def ticket(self, *, learner: bool, share: float, predicted: float | None = None) -> Ticket:
+        """The ticket of a decision that is made now, with a share, by the learner or the baseline.
+
+        `predicted` is its predicted loss, which must not depend on the arm.
+        """
+        level = max(self.level, 0)
+        if predicted is None or math.isnan(predicted):
+            return Ticket(learner, share, level, self.period)
+        own, centre, (lowest, highest) = (
+            _clip(predicted / self.width, *self.scaled),
+            self.centres[level],
+            self.bands[level],
+        )
+        covariance, variance = self.fit
+        slope = _clip(covariance / variance, 0.0, 1.0) if variance > 0 else 0.0
+        if slope == 0 or lowest == highest:
+            return Ticket(learner, share, level, self.period, own)
+        return Ticket(learner, share, level, self.period, own, _clip(centre + slope * (own - centre), lowest, highest))
 
     def add(
         self, number: int, ticket: Ticket | None, loss: float | None, parts: Mapping[str, float] | None = None
@@ -286,7 +315,7 @@ class Progress:
             return
         pairs = zip_longest(self.earlier, self.guarantee, fillvalue=Wealth())
         self.earlier = [one.merged(other) for one, other in pairs]
-        self.guarantee, self.left_out = [Wealth()], LeftOut()
+        self.guarantee, self.left_out, self.fit = [Wealth()], LeftOut(), (0.0, 0.0)
         for watch in self.watches:
             watch.left_out = LeftOut()
         self._go(0, "model replaced", -math.inf, math.inf)
@@ -324,7 +353,8 @@ class Progress:
         terms = unknown_terms(centre=centre, losses=self.scaled, tolerance=self.plan.tolerance, **arm)
         self._wealth(ticket).add_unknown(*(term / bound for term in terms.guarantee))
         if self.level >= 0 and ticket.period == self.period and ticket.share > 0:
-            self.comparison.leave_out(**arm, centre=centre, centres=(centre, centre))
+            centre = centre if ticket.centre is None else ticket.centre
+            self.comparison.leave_out(**arm, centre=centre, centres=self.bands[self.level])
             for watch in self.watches:
                 watch.comparison.leave_out(**arm, centre=watch.centre, centres=(watch.centre, watch.centre))
 
@@ -333,9 +363,8 @@ class Progress:
         return (self.guarantee if ticket.period >= self.began else self.earlier)[ticket.level]
 
     def _add(self, cohort: Sequence[Judged]) -> None:
-        learner, shares, levels, periods = (
-            np.array(column) for column in zip(*(each.ticket for each in cohort), strict=True)
-        )
+        columns = zip(*(each.ticket[:4] for each in cohort), strict=True)
+        learner, shares, levels, periods = (np.array(column) for column in columns)
         losses = np.array([each.loss for each in cohort]) / self.width
         for models, made in ((self.guarantee, periods >= self.began), (self.earlier, periods < self.began)):
             for level in set(levels[made].tolist()):
@@ -346,11 +375,25 @@ class Progress:
         if self.level < 0 or not current.any():
             return
         outcomes = Outcomes(*(column[current] for column in (learner, shares, losses)))
+        compared = [cohort[row] for row in np.flatnonzero(current).tolist()]
         centre = self.centres[self.level]
-        self.comparison.add(outcomes, centre, (centre, centre))
-        rows = np.flatnonzero(current).tolist()
+        own = [centre if each.ticket.centre is None else each.ticket.centre for each in compared]
+        self.comparison.add(outcomes, np.array(own), self.bands[self.level])
+        self._fit(compared)
         for place, watch in enumerate(self.watches):
-            self._add_watched(watch, [(cohort[row].ticket, cohort[row].watched[place]) for row in rows])
+            self._add_watched(watch, [(each.ticket, each.watched[place]) for each in compared])
+
+    def _fit(self, compared: Sequence[Judged]) -> None:
+        """Fit losses by predictions; a loss of the baseline counts by its odds, so that both arms count about equally."""
+        centre, covariance, variance = self.centres[self.level], 0.0, 0.0
+        for ticket, loss, _ in compared:
+            if ticket.predicted is not None:
+                weight = 1.0 if ticket.learner else ticket.share / (1 - ticket.share)
+                predicted = ticket.predicted - centre
+                covariance += weight * predicted * (loss / self.width - centre)
+                variance += weight * predicted**2
+        if variance > 0:
+            self.fit = _MEMORY * self.fit[0] + covariance, _MEMORY * self.fit[1] + variance
 
     def _add_watched(self, watch: GuardProgress, values: Sequence[tuple[Ticket, float | None]]) -> None:
         """Add what a guard watches; a missing value counts like a loss that never came."""
@@ -367,7 +410,7 @@ class Progress:
         self.spent, self.left_shares = self._spent_by(self.guarantee, self.earlier), 0.0
         if self.judged == COHORT:  # the first losses only show how large losses are
             if self.tested:  # none of them counts if the owner aborted the rollout or replaced the model before
-                self.centres[0] = self._mean_loss
+                self.centres[0], self.bands[0] = self._mean_loss, self._band(self._mean_loss)
             self.count_known()
             self._begin_period()
         elif self.level >= 0:
@@ -378,6 +421,12 @@ class Progress:
         centre = self.centres[level] if level < len(self.centres) else self._mean_loss
         centres = self.scaled if level == 0 else (centre, centre)
         return guarantee_bound(self.plan.shares[level], centres, self.plan.tolerance, self.scaled)
+
+    def _band(self, centre: float) -> Within:
+        """Where the centres of terms may be in a step, around the mean loss; without predictions, there is only one."""
+        low, high = self.scaled
+        reach = _BAND * min(centre - low, high - centre) if self.fit[1] > 0 else 0.0
+        return max(low, centre - reach), min(high, centre + reach)
 
     def _spent(self, level: int, wealth: Wealth) -> float:
         """An upper bound of what the learner has cost beyond the tolerance in the decisions of a step."""
@@ -472,6 +521,7 @@ class Progress:
         if level == len(self.trials):
             self.trials.append(0)
             self.centres.append(self._mean_loss)
+            self.bands.append(self._band(self._mean_loss))
         if level == len(self.guarantee):
             self.guarantee.append(Wealth())
             self.known[level] = WholeLogs()
@@ -488,3 +538,7 @@ class Progress:
         self.comparison.begin()
         for watch in self.watches:
             watch.begin()
+
+
+def _clip(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)

@@ -13,6 +13,7 @@ from manul.actions.space import ActionSpace
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import CALLER, Baseline, PolicyBaseline, check_baseline
 from manul.agents.rollout.in_flight import InFlight
+from manul.agents.rollout.predictions import predicted_loss
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.errors import ManulError
@@ -114,8 +115,9 @@ class LoopRollout:
             narrowed = None if within is None else [within]
             return float(agent.distributions([context], narrowed).density([action])[0]), learner.floor
 
+        predicted = predicted_loss(agent, context, within, baseline.action, share)
         drawn = baseline.draw(self.seed, key, share, decide=lambda: learner, look_up=look_up)
-        ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share)
+        ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share, predicted=predicted)
         return drawn._replace(within=within), RolloutTicket(self.event, *ticket)
 
     @property
