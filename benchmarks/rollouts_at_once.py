@@ -14,7 +14,7 @@ import numpy as np
 from manul.agents.rollout.confidence_bounds import BETS, LOG_WEIGHTS
 from manul.agents.rollout.excess_terms import Outcomes, excess_bounds, excess_terms, guarantee_bound, guarantee_terms
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import COHORT, FIRST_TRIAL, SMALLEST
+from manul.agents.rollout.rollout_progress import COHORT, FIRST_TRIAL, LAST_STEP, SMALLEST
 from manul.utils.validation import Floats
 
 LOSSES = 0.0, 1.0
@@ -61,10 +61,13 @@ class Terms:
             values[rows] = 0.0
 
 
-def trial_share(trials: Floats) -> Floats:
-    """The part of a step's chance of error that a trial has."""
+def chances(plan: RolloutPlan, levels: Floats, trials: Floats) -> tuple[Floats, Floats]:
+    """The chances that "worse" and "not worse" are proven wrongly."""
+    below = len(plan.steps) - 1
+    down = plan.error / len(plan.steps) * 6 / (math.pi * trials) ** 2
+    part = np.where(levels == below, LAST_STEP if below else 1.0, (1 - LAST_STEP) / max(below, 1))
     later = (1 - FIRST_TRIAL) * 6 / (math.pi * np.maximum(trials - 1, 1)) ** 2
-    return np.where(trials <= 1, FIRST_TRIAL, later)
+    return down, plan.error * part * np.where(trials <= 1, FIRST_TRIAL, later)
 
 
 def upper_ends(logs: Floats, chance: Floats | float) -> Floats:
@@ -145,10 +148,11 @@ class Rollouts:
 
     def _move(self) -> None:
         rows = np.arange(len(self.level))
-        chance = self.plan.error / len(self.plan.steps) * trial_share(self.trials[rows, np.maximum(self.level, 0)])
+        levels = np.maximum(self.level, 0)
+        down, up = chances(self.plan, levels, self.trials[rows, levels])
         known = (self.level >= 0) & (self.above.weight > 0)
-        worse = known & (upper_ends(self.below.logs, chance) < 0)
-        better = known & ~worse & (upper_ends(self.above.logs, chance) < 0)
+        worse = known & (upper_ends(self.below.logs, down) < 0)
+        better = known & ~worse & (upper_ends(self.above.logs, up) < 0)
         better &= self.above.count >= self.plan.least_decisions
         for row in np.flatnonzero(worse):
             self._go(row, self.level[row] - 1)

@@ -182,9 +182,22 @@ def test_the_forecast_of_the_next_step_comes_true():
 def test_a_trial_that_is_repeated_is_stricter():
     progress = Progress(RolloutPlan(), (0.0, 1.0))
     run(progress, 0.1, 0.6, 6000)
-    later = RolloutPlan().error / 3 * 0.2 * 6 / math.pi**2
-    assert progress.trials[2] > 1
-    assert progress._chance == pytest.approx(later / (progress.trials[2] - 1) ** 2)
+    trials, error = progress.trials[2], RolloutPlan().error
+    assert trials > 1
+    assert progress._chance_up == pytest.approx(error * 0.1 * 0.1 * 6 / (math.pi * (trials - 1)) ** 2)
+    assert progress._chance_down == pytest.approx(error / 3 * 6 / (math.pi * trials) ** 2)
+
+
+@pytest.mark.parametrize("steps", [(1,), (0.5, 1), (0.1, 0.2, 0.5, 1)])
+def test_the_chances_of_all_trials_of_all_steps_are_at_most_those_of_the_plan(steps):
+    progress, up, down = Progress(RolloutPlan(steps=steps), (0.0, 1.0)), 0.0, 0.0
+    progress.trials = [1] * len(steps)
+    for progress.level in range(len(steps)):
+        for trial in range(1, 2000):
+            progress.trials[progress.level] = trial
+            up, down = up + progress._chance_up, down + progress._chance_down
+    assert up == pytest.approx(progress.plan.error, rel=1e-3)
+    assert down == pytest.approx(progress.plan.error, rel=1e-3)
 
 
 def test_the_guarantee_holds_if_the_learner_gets_worse_while_losses_are_late():

@@ -61,7 +61,7 @@ def test_a_step_up_has_the_whole_chance_of_error_and_a_step_down_shares_it():
     for progress in (guarded, plain):
         progress.comparison.add(outcomes, 0.5, (0.5, 0.5))
     assert guarded.bounds()[1] == plain.bounds()[1]
-    alone = plain.comparison.bounds(worse=plain._chance / 3, not_worse=plain._chance)
+    alone = plain.comparison.bounds(worse=plain._chance_down / 3, not_worse=plain._chance_up)
     assert guarded.bounds() == alone
 
 

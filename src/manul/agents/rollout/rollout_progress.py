@@ -3,8 +3,9 @@
 Each step is tested in periods. In a period, the learner's excess over what is tolerated is bounded from both sides, as a
 mean in which a decision counts the more, the closer the bounds of its term are. If the upper bound falls below 0, "not
 worse" is proven, and the learner moves up a step, or a new period begins if there is none; if the lower bound rises above
-0, "worse" is proven, and it moves down. The chance of error of the plan is divided evenly between the steps. Of its part, the
-first trial of a step gets four fifths, and the n-th one after it 6 / (pi n)^2 of the rest, which sum to 1.
+0, "worse" is proven, and it moves down. The chance of a wrong step down is divided evenly between the steps, and of its part the
+n-th trial of a step gets 6 / (pi n)^2, which sum to 1. Of the chance of a wrong step up, the last step gets a tenth, because there is
+none above it, and the others the rest; of its part, the first trial gets nine tenths, and the n-th one after it 6 / (pi n)^2 of the rest.
 
 Guards are compared in the same way, in parts of the outcome. A step up needs "not worse" of the loss and of all guards. It is wrong
 if one of them is worse, and then its own proof must be wrong, so each is tested with the whole chance. A step down needs "worse" of
@@ -56,7 +57,8 @@ from manul.agents.rollout.left_out import LeftOut
 from manul.agents.rollout.rollout_plan import RolloutPlan
 
 COHORT = 50  # judged decisions between two looks at the evidence
-FIRST_TRIAL = 0.8  # of the chance of error of a step: most steps are tried once
+FIRST_TRIAL = 0.9  # of the chance of a wrong step up: most steps are tried once
+LAST_STEP = 0.1  # of the chance of a wrong step up
 _BAND = 2.0  # how far centres may be from the mean loss, as a multiple of its distance to the nearer end of the range
 _MEMORY = 0.98  # of the fit of predictions, per cohort: it remembers about 2,500 decisions
 SMALLEST = 1e-9  # of the share of a step: less is nothing, so that a budget is used up at some time
@@ -488,7 +490,7 @@ class Progress:
     def _bounds(self, comparison: Comparison) -> Within:
         if self.level < 0:
             return -math.inf, math.inf
-        return comparison.bounds(worse=self._chance / (1 + len(self.watches)), not_worse=self._chance)
+        return comparison.bounds(worse=self._chance_down / (1 + len(self.watches)), not_worse=self._chance_up)
 
     def decisions_needed(self) -> int | None:
         """About how many more decisions the next step takes, if all goes on as in this period; None if it never comes."""
@@ -496,7 +498,7 @@ class Progress:
         if not 0 <= level < len(self.plan.steps) - 1 or not count or self.uneven:
             return None
         every = [self.comparison, *(watch.comparison for watch in self.watches)]
-        factors = [each.above.factor_needed(self._chance) for each in every]
+        factors = [each.above.factor_needed(self._chance_up) for each in every]
         if None in factors:
             return None
         needed = max(factor for factor in factors if factor is not None)
@@ -509,11 +511,17 @@ class Progress:
         return max(math.ceil(count * needed) - count, self.plan.least_decisions - count, for_room)
 
     @property
-    def _chance(self) -> float:
-        """The chance of error of this period, for a step up and for a step down."""
-        later = self.trials[self.level] - 1
-        part = (1 - FIRST_TRIAL) * 6 / (math.pi * later) ** 2 if later else FIRST_TRIAL
-        return self.plan.error / len(self.plan.steps) * part
+    def _chance_down(self) -> float:
+        """The chance that "worse" is proven wrongly in this period."""
+        return self.plan.error / len(self.plan.steps) * 6 / (math.pi * self.trials[self.level]) ** 2
+
+    @property
+    def _chance_up(self) -> float:
+        """The chance that "not worse" is proven wrongly in this period."""
+        below, later = len(self.plan.steps) - 1, self.trials[self.level] - 1
+        part = LAST_STEP if self.level == below else (1 - LAST_STEP) / below
+        trial = (1 - FIRST_TRIAL) * 6 / (math.pi * later) ** 2 if later else FIRST_TRIAL
+        return self.plan.error * (part if below else 1.0) * trial
 
     def _go(self, level: int, reason: Reason, low: float, high: float, guard: str | None = None) -> None:
         least, most = (end if math.isfinite(end) else None for end in (low, high))
