@@ -85,6 +85,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     times that of the baseline. The learner moves up only if it is proven not to be worse in the loss and in all guards, and goes down
     as soon as it is proven to be worse in one of them. `">="` is for parts that must not fall.
 
+    With `learns=False` the agent stays as it is: a test of two fixed policies against each other.
+
     The same `seed` and input give the same decisions. Set `agent` to replace the learner: the new one begins at the
     first step, with new evidence and what is left of the budget.
 
@@ -102,16 +104,19 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         *,
         baseline: Any,
         seed: int = 0,
+        learns: bool = True,
         **plan: Unpack[PlanSettings],
     ) -> None:
         saveable = cast(SaveableAgent, agent)
         _check_agent(saveable)
         self.plan = RolloutPlan(**plan)
+        if not isinstance(learns, bool):
+            raise ParameterError(f"learns must be True or False, got {learns!r}.", "learns")
         if baseline is agent:
             raise ParameterError(
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
-        self._agent, self.seed = saveable, check_seed(seed)
+        self._agent, self.seed, self.learns = saveable, check_seed(seed), learns
         self.space: ActionSpace[A] = saveable.space
         self.actions, self.outcome = saveable.actions, saveable.outcome
         self._reader = PartsReader.of(self.outcome, self.space)
@@ -214,7 +219,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         outcome: Any = {"loss": loss, "reward": reward, "parts": parts}
         value = read_report(self.outcome, self._reader, context, decision.action, loss, reward, parts).loss
         self.outcome.check(np.array([value]))
-        self.agent.learn(context, decision, **{name: each for name, each in outcome.items() if each is not None})
+        if self.learns:
+            self.agent.learn(context, decision, **{name: each for name, each in outcome.items() if each is not None})
         self._judge(number, value, None if parts is None else part_numbers(self.outcome, parts), time)
 
     def decide_many(
@@ -281,7 +287,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         check_shape("losses", values, len(numbers))
         self.outcome.check(values)
         given = {name: each for name, each in outcomes.items() if each is not None}
-        self.agent.learn_many(contexts, decisions, **given)
+        if self.learns:
+            self.agent.learn_many(contexts, decisions, **given)
         columns = {} if parts is None else part_columns(self.outcome, parts)
         for place, (number, value) in enumerate(zip(numbers, values.tolist(), strict=True)):
             self._judge(number, value, {name: float(column[place]) for name, column in columns.items()}, time)
@@ -394,6 +401,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             "baseline": baseline,
             "plan": self.plan.describe(),
             "seed": self.seed,
+            **({} if self.learns else {"learns": False}),  # files of earlier versions do not have it
             "decisions": self.decisions,
             "progress": rollout_files.describe(self.progress),
             "in_flight": {"tickets": waiting, "total": self._in_flight.total}
@@ -416,7 +424,8 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             baseline = model_files.restore(baseline["kind"], baseline["parameters"], split.get("baseline", {}))
         elif isinstance(baseline, dict):
             baseline = baseline["action"]
-        rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **parameters["plan"])
+        learns = parameters.get("learns", True)
+        rollout = cls(agent, baseline=baseline, seed=parameters["seed"], learns=learns, **parameters["plan"])
         progress = rollout.progress
         rollout.progress = rollout_files.restore(rollout.plan, progress.losses, parameters["progress"], progress.guards)
         rollout.decisions = parameters["decisions"]
