@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from manul.actions.decision import Within
-from manul.agents.rollout.comparison import Comparison
-from manul.agents.rollout.left_out import LeftOut
 from manul.errors import ParameterError, remedy
 from manul.outcomes import MOST_PARTS, Outcome
 from manul.utils.validation import check_number, check_range
@@ -60,28 +58,6 @@ class Guard:
 
     def __str__(self) -> str:
         return f"{'at most' if self.relation == '<=' else 'at least'} {self.ratio:g} times the baseline's"
-
-
-@dataclass
-class GuardProgress:
-    """What is known of a guard: the comparison of this period, the centre of its terms, the values that never came and how many were
-    beyond the range."""
-
-    guard: Guard
-    comparison: Comparison
-    centre: float
-    left_out: LeftOut = field(default_factory=LeftOut)
-    beyond: int = 0
-
-    @classmethod
-    def of(cls, guard: Guard) -> GuardProgress:
-        return cls(guard, Comparison(guard.tolerance, guard.losses), sum(guard.losses) / 2)
-
-    def begin(self) -> None:
-        """Begin a new period, with the mean of the last one as the centre."""
-        mean = self.comparison.mean_loss
-        self.centre = self.centre if mean is None else mean
-        self.comparison.begin()
 
 
 def check_rules(given: Any) -> dict[str, GuardRule]:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from manul.agents.rollout.comparison import Tally
-from manul.agents.rollout.guards import GuardProgress
 from manul.agents.rollout.in_flight import InFlight
-from manul.agents.rollout.rollout_progress import COHORT, Move, Progress
+from manul.agents.rollout.rollout_progress import COHORT, GuardProgress, Move, Progress
 from manul.outcomes import LOSSES, Outcome
 
 Status = Literal["waiting", "done", "rolled back"]

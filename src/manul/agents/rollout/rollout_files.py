@@ -9,11 +9,21 @@ from typing import Any, get_args
 from manul.actions.decision import Within
 from manul.agents.rollout.comparison import Comparison, Side, Tally
 from manul.agents.rollout.confidence_bounds import BETS, Logs, Wealth
-from manul.agents.rollout.guards import Guard, GuardProgress
+from manul.agents.rollout.guards import Guard
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.left_out import ODDS, LeftOut
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import COHORT, Arrived, Judged, Move, Progress, Reason, Ticket, Watched
+from manul.agents.rollout.rollout_progress import (
+    COHORT,
+    Arrived,
+    GuardProgress,
+    Judged,
+    Move,
+    Progress,
+    Reason,
+    Ticket,
+    Watched,
+)
 from manul.utils.model_files import MOST_ROUNDS, mismatch_error
 
 _LARGEST = 1e200  # no rollout has such sums, and their multiples would overflow

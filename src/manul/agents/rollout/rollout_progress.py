@@ -52,7 +52,7 @@ from manul.agents.rollout.excess_terms import (
     guarantee_terms,
     unknown_terms,
 )
-from manul.agents.rollout.guards import Guard, GuardProgress
+from manul.agents.rollout.guards import Guard
 from manul.agents.rollout.left_out import LeftOut
 from manul.agents.rollout.rollout_plan import RolloutPlan
 
@@ -110,6 +110,28 @@ class Arrived(NamedTuple):
     ticket: Ticket | None
     loss: float | None
     watched: Watched = ()
+
+
+@dataclass
+class GuardProgress:
+    """What is known of a guard: the comparison of this period, the centre of its terms, the values that never came and how many were
+    beyond the range."""
+
+    guard: Guard
+    comparison: Comparison
+    centre: float
+    left_out: LeftOut = field(default_factory=LeftOut)
+    beyond: int = 0
+
+    @classmethod
+    def of(cls, guard: Guard) -> GuardProgress:
+        return cls(guard, Comparison(guard.tolerance, guard.losses), sum(guard.losses) / 2)
+
+    def begin(self) -> None:
+        """Begin a new period, with the mean of the last one as the centre."""
+        mean = self.comparison.mean_loss
+        self.centre = self.centre if mean is None else mean
+        self.comparison.begin()
 
 
 @dataclass
