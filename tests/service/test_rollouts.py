@@ -328,7 +328,7 @@ async def test_a_loop_without_a_range_of_rewards_has_a_rollout_with_one(service)
     async with service.running():
         await service.post("", 201, name="a", actions=KNOBS, rewards="auto")
         baseline = {"price": 20.0, "days": 3.0, "template": "b"}
-        settings = QUICK | {"baseline": baseline}
+        settings = QUICK | {"baseline": baseline, "least_decisions": 500}
         sentence = await service.refused(422, "/v1/loops/a/rollout", settings, method="PUT", field="outcome_range")
         assert "pass outcome_range=(low, high)" in sentence
         assert (await service.client.get("/v1/loops/a/rollout")).status_code == 404
