@@ -121,6 +121,32 @@ class Decisions(Generic[A]):
         """
         return _pieces(self.levels)
 
+    @classmethod
+    def of(cls, decisions: Decisions[A] | Sequence[Decision[A]]) -> Decisions[A]:
+        """Single `decisions`, one after the other, as columns; columns are returned as they are.
+
+        >>> Decisions.of([Decision(21.4, 0.24), Decision(8.0, 0.5)]).densities
+        array([0.24, 0.5 ])
+        """
+        if isinstance(decisions, Decisions):
+            return decisions
+        actions, densities, within, floors, by_knob, arms, ids, drawn = map(
+            list, zip(*decisions, strict=True) if decisions else [()] * len(Decision._fields)
+        )
+        from manul.actions.levels import DrawnLevels, join_drawn  # it imports this module
+
+        levels = join_drawn(drawn)
+        return cls(
+            _column(actions),
+            np.array(densities, np.float64),
+            floors=None if None in floors else np.array(floors, np.float64),
+            densities_by_knob=None if not by_knob or None in by_knob else _column(by_knob),
+            within=within if any(each is not None for each in within) else None,
+            arms=None if None in arms else np.array(arms),
+            ids=None if None in ids else np.array(ids, dtype=object),
+            drawn=None if levels is None else DrawnLevels(levels),
+        )
+
     def __len__(self) -> int:
         return len(self.densities)
 
@@ -171,6 +197,14 @@ class Decisions(Generic[A]):
             columns["within"] = [None if each is None else json.dumps(each, default=list) for each in self.within]
         columns |= {"floor": self.floors, "arm": self.arms, "id": None if self.ids is None else self.ids.astype(str)}
         return pandas.DataFrame({name: column for name, column in columns.items() if column is not None})
+
+
+def _column(values: Sequence[Any]) -> Any:
+    """Values as an array, or mappings as one array for each key."""
+    if values and isinstance(values[0], Mapping):
+        return {name: _column([each[name] for each in values]) for name in values[0]}
+    numbers = all(isinstance(each, int | float | np.number) and not isinstance(each, bool) for each in values)
+    return np.array(values, np.float64 if numbers else object)
 
 
 def _pieces(levels: Levels | None) -> Pieces | None:

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.decision import Within
+from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.kinds.knob import Knob
 from manul.actions.levels import KnobLevels, Levels
 from manul.actions.pieces import Pieces
@@ -153,13 +153,75 @@ class Log:
     `outcome` has a formula, it gives the losses unless they are given. `levels` are what the actions were drawn from, as
     `decide_many(contexts, levels=True)` tells.
 
+    Instead of actions, densities and what belongs to them, a log takes the `decisions` of an agent, one after the other or as
+    `decide_many` returns them: `Log(contexts, decisions, losses, like=agent)`, or with `rewards` or `parts`. The agent says what the
+    actions and the outcome are.
+
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
     >>> len(train), len(held_out)
     (3, 1)
+    >>> import manul
+    >>> agent = manul.Auto(actions=(10, 50))
+    >>> Log([{"age": 31}], [agent.decide({"age": 31}, levels=True)], [0.25], like=agent).action_range
+    (10.0, 50.0)
     """
 
+    @overload
     def __init__(
+        self,
+        contexts: Contexts | object,
+        decisions: Decisions[Any] | Sequence[Decision[Any]],
+        losses: npt.ArrayLike | None = None,
+        /,
+        *,
+        rewards: npt.ArrayLike | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
+        times: Floats | None = None,
+        ids: Sequence[str | None] | None = None,
+        like: Declares | None = None,
+        action_range: Within | None = None,
+        loss_range: Within | None = None,
+        reward_range: Within | None = None,
+        outcome: Outcome | None = None,
+        knobs: AnyKnobs = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        contexts: Contexts | object,
+        actions: Floats | Mapping[str, npt.ArrayLike],
+        densities: Floats,
+        losses: Floats | None = None,
+        lows: Floats | None = None,
+        highs: Floats | None = None,
+        *,
+        floors: Floats | None = None,
+        times: Floats | None = None,
+        ids: Sequence[str | None] | None = None,
+        arms: Sequence[str | None] | None = None,
+        action_range: Within | None = None,
+        loss_range: Within | None = None,
+        reward_range: Within | None = None,
+        rewards: bool = False,
+        outcome: Outcome | None = None,
+        densities_estimated: bool = False,
+        knobs: AnyKnobs = None,
+        densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
+        within: Sequence[Mapping[str, Any] | None] | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
+        levels: Levels | None = None,
+    ) -> None: ...
+    def __init__(
+        self, contexts: Any, actions: Any, densities: Any = None, losses: Any = None, *ends: Any, **given: Any
+    ) -> None:
+        if isinstance(actions, Decisions) or _are_decisions(actions):
+            given = _decided(Decisions.of(actions), densities if losses is None else losses, **given)
+            self._init(contexts, **given)
+        else:
+            self._init(contexts, actions, densities, losses, *ends, **given)
+
+    def _init(
         self,
         contexts: Contexts | object,
         actions: Floats | Mapping[str, npt.ArrayLike],
@@ -862,6 +924,49 @@ def _hull(ranges: Sequence[Within | None]) -> Within | None:
     """The smallest range that contains all ranges; None if one is not declared."""
     known = [limits for limits in ranges if limits is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None
+
+
+def _are_decisions(values: Any) -> bool:
+    return isinstance(values, list | tuple) and bool(values) and all(isinstance(each, Decision) for each in values)
+
+
+def _decided(
+    decisions: Decisions[Any],
+    losses: Any,
+    *,
+    rewards: Any = None,
+    like: Declares | None = None,
+    action_range: Within | None = None,
+    knobs: AnyKnobs = None,
+    **given: Any,
+) -> dict[str, Any]:
+    """The columns of a log of `decisions`; `like` says what is not declared otherwise."""
+    space, outcome = check_knobs(knobs), given.pop("outcome", None)
+    if like is not None:
+        space = space or like.space
+        outcome = outcome or (None if given.get("loss_range") or given.get("reward_range") else like.outcome)
+    if space is not None and space.is_number:
+        action_range, space = action_range or space.ends, None
+    given |= {"knobs": space, "action_range": action_range, "outcome": outcome, "arms": decisions.arms}
+    given |= {"actions": decisions.actions, "densities": decisions.densities, "floors": decisions.floors}
+    given |= {"densities_by_knob": decisions.densities_by_knob, "levels": decisions.levels}
+    if given.get("ids") is None and decisions.ids is not None:
+        given["ids"] = [str(each) for each in decisions.ids]
+    lows, highs, withins = decisions.lows, decisions.highs, decisions.within
+    if withins is not None and space is None:
+        if action_range is None and any(each is None for each in withins):
+            raise ParameterError(
+                "Some decisions had the whole range. Pass action_range, or like=agent.", "action_range"
+            )
+        lows, highs = np.array([action_range if each is None else each for each in withins], np.float64).T
+        withins = None
+    if rewards is not None:
+        if losses is not None:
+            raise ParameterError("losses and rewards exclude each other: a log has one of them.", "rewards")
+        reject_text("rewards", rewards)
+        losses = 0.0 - np.asarray(rewards, np.float64)  # zero has no sign
+        given["rewards"] = outcome is None
+    return {**given, "losses": losses, "lows": lows, "highs": highs, "within": withins}
 
 
 def check_knobs(knobs: AnyKnobs) -> ActionSpace | None:

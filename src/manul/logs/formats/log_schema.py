@@ -408,7 +408,13 @@ def describe(schema: pa.Schema) -> str:
         "sparse": lambda: f"sparse contexts of {Metadata.from_arrow(schema.metadata).width} features",
     }[context_layout(schema)]()
     knobs = Metadata.from_arrow(schema.metadata).knobs
-    several = [] if knobs is None else [f"knobs {', '.join(knobs.names)}"]
+    several = (
+        []
+        if knobs is None
+        else [f"knobs {', '.join(knobs.names)}"]
+        if knobs.is_named
+        else [f"knob {knobs.knobs[0][1].written()}"]
+    )
     optional = (*KNOB_COLUMNS, *OPTIONAL) if several else OPTIONAL
     own = [*(name for name in optional if name in schema.names), *part_columns(schema)]
     return ", ".join([*several, contexts, *own])

@@ -131,10 +131,6 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     def last(self) -> int:
         return int.from_bytes(self.numbers[-8:], "little")
 
-    def all_numbers(self) -> list[int]:
-        numbers: list[int] = np.frombuffer(self.numbers, "<u8").tolist()
-        return numbers
-
     def decisions(self) -> list[DecisionRow]:
         return self._rows(np.arange(self.count))
 
