@@ -115,7 +115,6 @@ class YesNo:
         self.u, self.points = functions(actions), directions()
         self.experts = [Expert(*each[:4], hint, width) for each in EXPERTS]
         self.weights = np.array([each[4] for each in EXPERTS], dtype=float)
-        self.first = np.exp(self.weights)
         self.rows: list[Floats] = []
 
     def standardised(self, context: Floats) -> Floats:
@@ -155,8 +154,6 @@ class YesNo:
         chances = np.clip([*each, mixed], 1e-5, 1 - 1e-5)
         likelihoods = seen * np.log(chances) + (1 - seen) * np.log(1 - chances)
         self.weights = (1 - 1 / 1500) * self.weights + np.maximum(likelihoods[:-1] - likelihoods[-1], -3)
-        weights, share = np.exp(self.weights), 0.3 / (1 + len(self.rows))
-        self.weights = np.log((1 - share) * weights + share * weights.sum() * self.first / self.first.sum())
         for expert in self.experts:
             expert.learn(self.u, z, position, seen)
 

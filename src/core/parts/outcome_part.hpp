@@ -156,7 +156,7 @@ class OutcomePart {
       const double gain = larger(likelihood(each[k], seen, spread) - whole, -3.0);
       state_->weights[k] = (1.0 - 1.0 / memory) * state_->weights[k] + gain;
     }
-    switch_experts();
+    if (count_ > first_inherited_) leave_sister();
     const double farthest = mixed * larger(4.0, __builtin_sqrt(state_->seen) / 3.0);  // of heavy tails
     if (settings_.kind == PartKind::amount) seen = smaller(seen, farthest);
     for (std::size_t k = 0; k < count_; ++k) experts_[k].learn(basis, settings_.kind, place, seen, spread);
@@ -198,7 +198,7 @@ class OutcomePart {
   static constexpr double least_share = 0.01;   // of an expert that is asked
   static constexpr double first_spread = 10.0;  // rounds that say 1
   static constexpr double first_inherited_weight = 0.5;
-  static constexpr double switching = 0.3;  // of the weight, after the first round
+  static constexpr double leaving = 0.3;  // of the weight, after the first round
 
   struct State {
     double seen, above, below, inherited[OutcomePart::inherited], weights[most];
@@ -208,15 +208,15 @@ class OutcomePart {
     return first_weights_[expert] - (starts_ && expert < own_ ? 5.0 : 0.0);
   }
 
-  // Any expert may be the best from now on: a share of all weight, which falls with the rounds, goes to each as at first,
-  // but to none of a sister. Otherwise a lead of the first rounds would last for thousands (van Erven, Gruenwald and de
-  // Rooij, 2012: catching up faster by switching sooner).
-  void switch_experts() {
+  // The own experts may become better than those of a sister at any time: a share of all weight, which falls with the
+  // rounds, goes to them as at first. Otherwise the lead that she has in the first rounds would last for thousands (van
+  // Erven, Gruenwald and de Rooij, 2012: catching up faster by switching sooner).
+  void leave_sister() {
     double best = state_->weights[0], total = 0.0, first_total = 0.0;
     for (std::size_t k = 1; k < count_; ++k) best = larger(best, state_->weights[k]);
     for (std::size_t k = 0; k < count_; ++k) total += exponential(state_->weights[k] - best);
     for (std::size_t k = 0; k < first_inherited_; ++k) first_total += exponential(first_weight(k));
-    const double share = switching / (1.0 + state_->seen);
+    const double share = leaving / (1.0 + state_->seen);
     for (std::size_t k = 0; k < count_; ++k) {
       const double returned = k < first_inherited_ ? share * total / first_total * exponential(first_weight(k)) : 0.0;
       const double kept = (1.0 - share) * exponential(state_->weights[k] - best);
