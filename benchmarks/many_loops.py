@@ -1,4 +1,5 @@
-"""Resident memory and shutdown time with many loops of the default agent, each with a few losses.
+"""Resident memory and shutdown time with many loops of the default agent, each with a few losses; and the memory that is left after
+as many were made and deleted one after another.
 
 python -m benchmarks.many_loops [--loops 1000] [--outcomes 5]
 """
@@ -11,6 +12,8 @@ import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.serve import MANUL, free_port
@@ -27,8 +30,8 @@ def connect(port: int) -> http.client.HTTPConnection:
             time.sleep(0.05)
 
 
-def ask(connection: http.client.HTTPConnection, path: str, body: object) -> dict[str, str]:
-    connection.request("POST", f"/v1/loops{path}", json.dumps(body))
+def ask(connection: http.client.HTTPConnection, path: str, body: object, method: str = "POST") -> dict[str, str]:
+    connection.request(method, f"/v1/loops{path}", json.dumps(body))
     response = json.loads(connection.getresponse().read())
     assert "error" not in response, response
     return dict(response)
@@ -41,30 +44,52 @@ def use_loop(connection: http.client.HTTPConnection, name: str, outcomes: int) -
         ask(connection, f"/{name}/decisions/{decision['id']}/loss", {"loss": 0.5})
 
 
+@contextmanager
+def serving(store: str) -> Iterator[tuple[int, http.client.HTTPConnection]]:
+    """A service on a store: its process id, and a connection."""
+    port = free_port()
+    process = subprocess.Popen([MANUL, "serve", "--store", store, "--port", str(port)], stderr=subprocess.DEVNULL)
+    try:
+        yield process.pid, connect(port)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure_many(store: str, turn: str, loops: int, outcomes: int) -> None:
+    began = time.perf_counter()
+    with serving(store) as (process, connection):
+        start, empty = time.perf_counter() - began, memory(process)
+        for number in range(loops):
+            use_loop(connection, f"loop-{number}", outcomes)
+        full, began = memory(process), time.perf_counter()
+    stop = time.perf_counter() - began
+    print(f"{turn}: listens after {start:.1f} s with {empty:.0f} MiB, {full:.0f} MiB in use, stops in {stop:.1f} s")
+
+
+def measure_deleted(store: str, loops: int, outcomes: int) -> None:
+    with serving(store) as (process, connection):
+        sizes = []
+        for number in range(loops):
+            use_loop(connection, f"loop-{number}", outcomes)
+            ask(connection, f"/loop-{number}", None, "DELETE")
+            if (number + 1) % max(1, loops // 10) == 0 or number == 0:
+                sizes.append(memory(process))
+        print(
+            f"made and deleted: {', '.join(f'{size:.0f}' for size in sizes)} MiB after the first and each tenth of {loops:,}"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--loops", type=int, default=1000)
     parser.add_argument("--outcomes", type=int, default=5)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        port = free_port()
         store = str(Path(folder, "decisions.db"))
-        command = [MANUL, "serve", "--store", store, "--port", str(port)]
-        for turn in ("new", "restarted"):
-            began = time.perf_counter()
-            process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-            connection = connect(port)
-            start = time.perf_counter() - began
-            empty = memory(process.pid)
-            for number in range(arguments.loops if turn == "new" else 0):
-                use_loop(connection, f"loop-{number}", arguments.outcomes)
-            full, began = memory(process.pid), time.perf_counter()
-            process.terminate()
-            process.wait()
-            stop = time.perf_counter() - began
-            print(
-                f"{turn}: listens after {start:.1f} s with {empty:.0f} MiB, {full:.0f} MiB in use, stops in {stop:.1f} s"
-            )
+        measure_many(store, "new", arguments.loops, arguments.outcomes)
+        measure_many(store, "restarted", 0, arguments.outcomes)
+        measure_deleted(str(Path(folder, "deleted.db")), arguments.loops, arguments.outcomes)
 
 
 if __name__ == "__main__":

@@ -125,6 +125,20 @@ def test_a_factor_is_saved_while_the_next_one_is_built():
     assert all(np.array_equal(array, host_of(other).state()[name]) for name, array in host_of(agent).state().items())
 
 
+def test_an_agent_can_be_saved_when_the_world_has_changed():
+    rows, agent = contexts(840, 3, seed=0), manul.Auto(losses="auto", seed=1)
+    targets = np.clip(0.5 + 0.2 * rows[:, 0], 0, 1)
+    manul.simulate(agent, manul.worlds.Regression(rows[:800], targets[:800]))
+    manul.simulate(agent, manul.worlds.Regression(rows[800:], 1 - targets[800:]))
+    assert agent.report().alarms == 1
+    for _ in range(20):
+        saved = copy.deepcopy(agent)
+        learn(agent, rows[:10])
+        learn(saved, rows[:10])
+        states = host_of(agent).state(), host_of(saved).state()
+        assert all(np.array_equal(array, states[1][name]) for name, array in states[0].items())
+
+
 def test_epsilon_falls_with_the_evidence_and_densities_follow():
     agent, row = played(40, 2), contexts(1, 2)[0]
     evidence = early.field(host_of(agent).state(), "evidence")
@@ -145,6 +159,15 @@ def test_experts_of_the_first_rounds_retire():
     agent = played(1600, 2)
     assert agent.report().early == 0
     assert early.field(host_of(agent).state(), "running") == 0
+
+
+def test_the_constant_action_of_a_decision_knows_all_rounds():
+    agent, rows = played(1600, 2, purchases=0.03), contexts(60, 2, seed=6)
+    for seed, row in enumerate(rows):
+        fresh = copy.deepcopy(agent)
+        assert np.array_equal(agent.distribution(row).edges, fresh.distribution(row).edges)
+        learn(agent, row[np.newaxis], purchases=0.03, seed=seed)
+    assert agent.report().constant > 0
 
 
 @pytest.mark.parametrize("rounds", [5, 100])

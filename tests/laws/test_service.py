@@ -11,8 +11,10 @@ import manul
 import tests
 from manul.actions.decision import Decision
 from manul.actions.limits import what_is_left
+from manul.actions.pieces import is_product
 from manul.actions.space import ActionSpace
 from tests.laws import formulas
+from tests.laws.piece_masses import densities, masses
 from tests.laws.spaces import CONTEXTS, SPACES, baseline_of, loss_of, narrower
 
 ROUNDS = 60
@@ -136,6 +138,29 @@ def test_the_log_has_the_actions_and_densities_that_were_served(played):
     assert log.densities.tolist() == [by_id[each]["density"] for each in log.ids]
     served = played.space.unwrap(played.space.columns_of([by_id[each]["action"] for each in log.ids]))
     np.testing.assert_equal(log.actions, served)
+
+
+def test_the_log_says_what_actions_were_drawn_from_also_in_a_rollout(played):
+    path, space = played.path / "drawn.parquet", played.space
+    path.write_bytes(played.logged_rollout)
+    log = manul.Log.read(path)
+    if not is_product(space):
+        assert log.pieces is None
+        return
+    assert {*(log.arms or [])} == {None, "learner", "baseline"}
+    np.testing.assert_allclose(masses(space, log.pieces), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(densities(space, log.pieces, log.actions), log.densities, rtol=1e-9)
+
+
+def test_a_paused_loop_logs_what_its_agent_says_in_the_library(played):
+    path, agent = played.path / "paused.parquet", manul.loads(played.model)
+    path.write_bytes(played.logged)
+    log = manul.Log.read(path)
+    for asked, made in played.paused:
+        row = log.ids.index(made["id"])
+        own = agent.decide_again(0, np.array(asked["context"]), asked["within"], levels=True).levels
+        for name, levels in (own or {}).items():
+            assert log.levels[name].row(row) == levels.row(0)
 
 
 def test_the_summary_and_the_report_show_every_knob(played):

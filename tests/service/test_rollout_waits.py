@@ -91,9 +91,10 @@ async def test_numbers_of_a_killed_process_are_not_waited_for_but_decisions_are(
         unanswered = (await service.post("/a/decisions", context=[0.25, 0.5]))["id"]
         await play(service, COHORT, GOOD)
         assert (progress.judged, len(progress.arrived) >= COHORT) == (0, True)
+        numbers = service.engine.loop("a").numbers
         for expected in (lost, own_number(unanswered), own_number(unanswered)):
-            await until(lambda: service.engine.loop("a").numbers._missing[1] >= service.clock.time)
-            await until(lambda expected=expected: progress.next == expected)
+            await until(lambda expected=expected: numbers._missing == (expected, service.clock.time))
+            assert progress.next == expected
             service.clock.time += LOST_SECONDS + 1
         await service.post(f"/a/decisions/{unanswered}/loss", loss=0.5)
         await until(lambda: progress.judged == COHORT + 1)

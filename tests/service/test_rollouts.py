@@ -7,6 +7,7 @@ import pytest
 
 import manul
 from manul.agents.rollout.rollout_progress import COHORT
+from manul.service.engine.loop_rollout import LoopRollout
 from manul.service.store import Event
 from tests.service.conftest import run, until
 from tests.service.test_recovery import model_of, replayed
@@ -71,6 +72,8 @@ async def test_a_restart_and_a_replay_give_the_same_rollout(service):
         await play(service, 300, GOOD, batch=30)
         await service.post("/a/decisions", context=[0.25, 0.5], id="never")
         await play(service, 100, GOOD, batch=10)
+        loop = service.engine.loop("a")
+        await until(lambda: not loop.model.rollout.progress.arrived)  # the rollout does not wait for it any more
         before = await service.get("/a/rollout")
     async with service.running():
         loop = service.engine.loop("a")
@@ -78,6 +81,25 @@ async def test_a_restart_and_a_replay_give_the_same_rollout(service):
         assert await service.get("/a/rollout") == before
         await play(service, 300, BAD)
         assert replayed(service.engine, "a") == (model_of(loop), 700, loop.model.event)
+
+
+@run
+@pytest.mark.parametrize("context", [[0.25, 0.5], {"age": 31}])
+async def test_the_rollout_has_counted_what_the_model_contains(service, monkeypatch, context):
+    add, ahead = LoopRollout.add, []
+    async with service.running():
+        await service.post("", 201, **LOOP)
+        await put(service, **QUICK)
+        model = service.engine.loop("a").model
+
+        def count(rollout, event, decision):
+            ahead.append(event.number - model.event)
+            add(rollout, event, decision)
+
+        monkeypatch.setattr(LoopRollout, "add", count)
+        await play(service, 50, GOOD, context=context)
+    assert len(ahead) == 50
+    assert min(ahead) > 0
 
 
 @run

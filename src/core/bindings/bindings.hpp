@@ -26,6 +26,8 @@ using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// The four numbers of each `DrawnWindow`, one after the other.
+using WindowsOutput = std::optional<Output>;
 using Fields = nb::typed<nb::dict, nb::str, nb::any>;
 using Limits = std::pair<double, double>;
 // A constant, the fields of a fading schedule, or the points (rounds, epsilon) of another one.
@@ -74,6 +76,9 @@ ContextView view(BasePlayer& player, const Vector<T>& context, bool = false) {
 void read_context(Encoder& encoder, PyObject* members);
 void read_field(Encoder& encoder, const std::string& name, PyObject* value);
 std::string field_name(Encoder& encoder, PyObject* key);
+
+// Where `count` windows are written; null if they are not asked for.
+double* to_windows(const WindowsOutput& windows, std::size_t count);
 
 Rows rows(const BasePlayer& player, const Matrix<float>& contexts, const Vector<double>& lows,
           const Vector<double>& highs);

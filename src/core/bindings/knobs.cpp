@@ -109,11 +109,13 @@ nb::typed<nb::tuple, Numbers, Numbers, double> to_tuple(const KnobsPlayer& playe
 
 template <class Context>
 auto decide(KnobsPlayer& player, const Context& context, const Vector<double>& lows, const Vector<double>& highs,
-            std::uint64_t number, const KnobLimits* limits, const std::optional<Vector<double>>& fields) {
+            std::uint64_t number, const KnobLimits* limits, const std::optional<Vector<double>>& fields,
+            const WindowsOutput& windows) {
   const Ranges ranges = to_ranges(player, lows, highs);
   const BasePlayer::Busy busy(player);
   Draw draws[most_knobs] = {};
-  player.decide(view(player, context), ranges.all, number, to_limited(player, limits, fields), draws);
+  double* drawn = to_windows(windows, player.size());
+  player.decide(view(player, context), ranges.all, number, to_limited(player, limits, fields), draws, drawn);
   return to_tuple(player, draws);
 }
 
@@ -175,7 +177,8 @@ template <class Context>
 void bind_single(nb::class_<KnobsPlayer, BasePlayer>& type) {
   const auto context = "context"_a.noconvert();
   const auto limits = "limits"_a.none() = nb::none(), fields = "fields"_a.none() = nb::none();
-  type.def("decide", &decide<Context>, context, "lows"_a, "highs"_a, "number"_a, limits, fields)
+  type.def("decide", &decide<Context>, context, "lows"_a, "highs"_a, "number"_a, limits, fields,
+           "windows"_a.none() = nb::none())
       .def("best", &best<Context>, context, "lows"_a, "highs"_a, limits, fields)
       .def("windows", &windows<Context>, context, "lows"_a, "highs"_a)
       .def("distributions", &distributions<Context>, context, "lows"_a, "highs"_a, "positions"_a)
@@ -189,10 +192,11 @@ void bind_other_contexts(nb::class_<KnobsPlayer, BasePlayer>& type) {
   const auto context = "context"_a.none();
   type.def(
       "decide",
-      [](KnobsPlayer&, nb::handle, Ends, Ends, std::uint64_t, nb::handle, nb::handle) {
+      [](KnobsPlayer&, nb::handle, Ends, Ends, std::uint64_t, nb::handle, nb::handle, nb::handle) {
         return nb::borrow(Py_NotImplemented);
       },
-      context, "lows"_a, "highs"_a, "number"_a, "limits"_a.none() = nb::none(), "fields"_a.none() = nb::none());
+      context, "lows"_a, "highs"_a, "number"_a, "limits"_a.none() = nb::none(), "fields"_a.none() = nb::none(),
+      "windows"_a.none() = nb::none());
   type.def(
       "learn",
       [](KnobsPlayer&, nb::handle, Ends, double, double, nb::handle, bool) { return nb::borrow(Py_NotImplemented); },
@@ -203,10 +207,11 @@ void bind_other_contexts(nb::class_<KnobsPlayer, BasePlayer>& type) {
 template <class Contexts>
 void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<double>& lows, const Matrix<double>& highs,
                  const Vector<std::uint64_t>& numbers, Table positions, Table densities, Output floors,
-                 const KnobLimits* limits, const std::optional<Matrix<double>>& fields) {
+                 const KnobLimits* limits, const std::optional<Matrix<double>>& fields, const WindowsOutput& windows) {
   const BasePlayer::Busy busy(player);
   const ContextBatch batch(player, contexts, numbers.size(), none, none);
   const std::size_t size = player.size(), count = batch.rows().count;
+  double* drawn = to_windows(windows, count * size);
   check_sizes(count, numbers, floors);
   check_shape(count, size, lows, highs, positions, densities);
   const ManyLimited limited(size, count, limits, fields);
@@ -215,7 +220,8 @@ void decide_many(KnobsPlayer& player, const Contexts& contexts, const Matrix<dou
   player.visit_contexts(batch.rows(), [&](std::size_t i, const ContextView& context) {
     const Ranges ranges = to_ranges(player, lows.data() + i * size, highs.data() + i * size);
     Draw draws[most_knobs] = {};
-    player.decide(context, ranges.all, numbers.data()[i], limited[i], draws);
+    player.decide(context, ranges.all, numbers.data()[i], limited[i], draws,
+                  drawn == nullptr ? nullptr : drawn + DrawnWindow::size * size * i);
     floors.data()[i] = 1.0;
     for (std::size_t k = 0; k < size; ++k) {
       positions.data()[i * size + k] = draws[k].position;
@@ -290,7 +296,7 @@ template <class Contexts>
 void bind_many(nb::class_<KnobsPlayer, BasePlayer>& type) {
   const auto limits = "limits"_a.none() = nb::none(), fields = "fields"_a.none() = nb::none();
   type.def("decide_many", &decide_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a, "positions"_a,
-           "densities"_a, "floors"_a, limits, fields)
+           "densities"_a, "floors"_a, limits, fields, "windows"_a.none() = nb::none())
       .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "positions"_a, "densities"_a,
            limits, fields)
       .def("learn_many", &learn_many<Contexts>, "contexts"_a, "positions"_a, "densities"_a, "losses"_a,

@@ -38,8 +38,11 @@ Draw decide(Player& player, const Context& context, double low, double high) {
 }
 
 template <class Context>
-Draw decide_again(Player& player, const Context& context, double low, double high, std::uint64_t number) {
+Draw decide_again(Player& player, const Context& context, double low, double high, std::uint64_t number,
+                  const WindowsOutput& windows) {
+  double* drawn = to_windows(windows, 1);
   const Decision decision = player.decide_again(view(player, context), {low, high}, number);
+  if (drawn != nullptr) decision.window.write(drawn);
   return {decision.action, decision.density, decision.floor};
 }
 
@@ -60,7 +63,8 @@ void bind_single(nb::class_<Player, BasePlayer>& type) {
   type.def("window", &window<Context>, context, "low"_a, "high"_a);
   type.def("played", &played<Context>, context, "low"_a, "high"_a);
   type.def("decide", &decide<Context>, context, "low"_a, "high"_a);
-  type.def("decide_again", &decide_again<Context>, context, "low"_a, "high"_a, "number"_a);
+  type.def("decide_again", &decide_again<Context>, context, "low"_a, "high"_a, "number"_a,
+           "windows"_a.none() = nb::none());
   type.def("learn", &learn<Context>, context, "action"_a, "density"_a, "loss"_a, "low"_a, "high"_a,
            "parts"_a.none() = nb::none(), "judged"_a = false);
 }
@@ -71,8 +75,8 @@ void bind_other_contexts(nb::class_<Player, BasePlayer>& type) {
   const auto unread = [] { return nb::borrow(Py_NotImplemented); };
   type.def("decide", [unread](Player&, nb::handle, double, double) { return unread(); }, context, "low"_a, "high"_a);
   type.def(
-      "decide_again", [unread](Player&, nb::handle, double, double, std::uint64_t) { return unread(); }, context,
-      "low"_a, "high"_a, "number"_a);
+      "decide_again", [unread](Player&, nb::handle, double, double, std::uint64_t, nb::handle) { return unread(); },
+      context, "low"_a, "high"_a, "number"_a, "windows"_a.none() = nb::none());
   type.def(
       "learn",
       [unread](Player&, nb::handle, double, double, double, double, double, nb::handle, bool) { return unread(); },
@@ -82,21 +86,23 @@ void bind_other_contexts(nb::class_<Player, BasePlayer>& type) {
 // The loops run without the interpreter's lock; `batch` ends with the lock held.
 template <class Contexts>
 void decide_many(Player& player, const Contexts& contexts, const Vector<double>& lows, const Vector<double>& highs,
-                 Output actions, Output densities, Output floors) {
+                 Output actions, Output densities, Output floors, const WindowsOutput& windows) {
   const ContextBatch batch(player, contexts, actions.size(), lows, highs);
   check_sizes(batch.rows().count, actions, densities, floors);
+  double* drawn = to_windows(windows, batch.rows().count);
   nb::gil_scoped_release unlocked;
-  player.decide_many(batch.rows(), nullptr, {actions.data(), densities.data(), floors.data()});
+  player.decide_many(batch.rows(), nullptr, {actions.data(), densities.data(), floors.data(), drawn});
 }
 
 template <class Contexts>
 void decide_many_again(Player& player, const Contexts& contexts, const Vector<double>& lows,
                        const Vector<double>& highs, const Vector<std::uint64_t>& numbers, Output actions,
-                       Output densities, Output floors) {
+                       Output densities, Output floors, const WindowsOutput& windows) {
   const ContextBatch batch(player, contexts, actions.size(), lows, highs);
   check_sizes(batch.rows().count, numbers, actions, densities, floors);
+  double* drawn = to_windows(windows, batch.rows().count);
   nb::gil_scoped_release unlocked;
-  player.decide_many(batch.rows(), numbers.data(), {actions.data(), densities.data(), floors.data()});
+  player.decide_many(batch.rows(), numbers.data(), {actions.data(), densities.data(), floors.data(), drawn});
 }
 
 template <class Contexts>
@@ -143,10 +149,11 @@ void moments_many(Player& player, const Contexts& contexts, const Vector<double>
 
 template <class Contexts>
 void bind_many(nb::class_<Player, BasePlayer>& type) {
+  const auto windows = "windows"_a.none() = nb::none();
   type.def("decide_many", &decide_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a,
-           "floors"_a)
+           "floors"_a, windows)
       .def("decide_many_again", &decide_many_again<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "numbers"_a,
-           "actions"_a, "densities"_a, "floors"_a)
+           "actions"_a, "densities"_a, "floors"_a, windows)
       .def("densities_many", &densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a, "actions"_a, "densities"_a)
       .def("largest_densities_many", &largest_densities_many<Contexts>, "contexts"_a, "lows"_a, "highs"_a,
            "densities"_a)
@@ -156,6 +163,11 @@ void bind_many(nb::class_<Player, BasePlayer>& type) {
 }
 
 }  // namespace
+
+double* to_windows(const WindowsOutput& windows, std::size_t count) {
+  if (windows) check_sizes(DrawnWindow::size * count, *windows);
+  return windows ? windows->data() : nullptr;
+}
 
 PartsSettings to_parts(PlayerSettings& settings, const PartsDict& parts) {
   PartsSettings all;

@@ -44,15 +44,16 @@ double loss_at(const TableView& table, std::size_t number, double action) {
 void simulate_tables(const std::vector<Player*>& players, const std::vector<const TableView*>& tables,
                      std::size_t first, std::size_t last, const std::vector<Output>& actions,
                      const std::vector<Output>& densities, const std::vector<Output>& losses,
-                     const std::vector<Output>& floors, std::size_t threads) {
-  check_sizes(players.size(), tables, actions, densities, losses, floors);
+                     const std::vector<Output>& floors, const std::vector<Output>& windows, std::size_t threads) {
+  check_sizes(players.size(), tables, actions, densities, losses, floors, windows);
   if (first > last) throw Rejected();
   std::vector<Record> records;
   for (std::size_t i = 0; i < players.size(); ++i) {
     if (last > tables[i]->rounds || players[i]->settings().width != tables[i]->width) throw Rejected();
     for (const Output& array : {actions[i], densities[i], losses[i], floors[i]})
       if (array.size() < last) throw Rejected();
-    records.push_back({actions[i].data(), densities[i].data(), losses[i].data(), floors[i].data()});
+    if (windows[i].size() < DrawnWindow::size * last) throw Rejected();
+    records.push_back({actions[i].data(), densities[i].data(), losses[i].data(), floors[i].data(), windows[i].data()});
   }
   nb::gil_scoped_release unlocked;
   simulate_all(players, {tables.begin(), tables.end()}, first, last, records, threads);
@@ -84,7 +85,7 @@ void bind_simulation(nb::module_& module) {
            "lows"_a, "highs"_a)
       .def("loss", &loss_at, "number"_a, "action"_a);
   module.def("simulate", &simulate_tables, "players"_a, "tables"_a, "first"_a, "last"_a, "actions"_a, "densities"_a,
-             "losses"_a, "floors"_a, "threads"_a);
+             "losses"_a, "floors"_a, "windows"_a, "threads"_a);
   module.def("replay", &replay, "players"_a, "contexts"_a, "actions"_a, "densities"_a, "losses"_a, "lows"_a, "highs"_a,
              "sums"_a, "weights"_a, "threads"_a);
 }

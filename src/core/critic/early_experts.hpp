@@ -65,6 +65,7 @@ class EarlyExperts {
   // judged yet; the prior predicted `expected`. Returns the error of all.
   double learn(ReplayBuffer& replay, double rest, bool is_judged, double expected) {
     if (state_.active == 0.0) return rest;
+    has_constant_curve_ = false;
     state_.age += 1.0;
     const std::size_t slot = replay.slot(0), n = static_cast<std::size_t>(state_.age);
     const double loss = replay.bounded_loss(slot), gain = replay.gain();
@@ -116,7 +117,8 @@ class EarlyExperts {
   void look(ReplayBuffer& replay, const ContextView& context, bool optimistic, const double* prior) {
     const double g = share(), g1 = constant_share();
     rest_ = static_cast<float>((1.0 - g) * (1.0 - g1));
-    if (g == 0.0 && g1 == 0.0) return;
+    if (g == 0.0 && (g1 == 0.0 || has_constant_curve_)) return;
+    has_constant_curve_ = g == 0.0;
     const double weight = g * state_.weight, constant = g * (1.0 - state_.weight) + (1.0 - g) * g1;
     const double doubt = optimistic ? optimism * g * (1.0 - state_.weight) : 0.0;
     double values[EarlyFactor::nodes] = {}, deviations[EarlyFactor::doubts] = {}, unit = 0.0;
@@ -161,6 +163,7 @@ class EarlyExperts {
   }
 
   void resume(ReplayBuffer& replay) {
+    has_constant_curve_ = false;
     const bool runs = state_.running != 0.0 && state_.age > 0.0;
     process_.reserve(runs);
     if (runs) process_.resume(replay, static_cast<std::size_t>(state_.age));
@@ -279,6 +282,7 @@ class EarlyExperts {
   ConstantExpert constant_;
   Buffer<double> errors_;  // of the constant action in the rounds of the process
   Buffer<float> curve_;
+  bool has_constant_curve_ = false;  // that of the constant action alone, which is the same in all contexts
   float rest_ = 1.0f;
   State state_;
 };

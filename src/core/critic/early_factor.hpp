@@ -75,6 +75,8 @@ class EarlyFactor {
     }
   }
 
+  void forget_rounds() { head_[rounds] = 0.0; }
+
   // Adds the round of a slot of the memory, and the prior's prediction of its loss, if there is one.
   void add(ReplayBuffer& replay, std::size_t slot, const double* prior) {
     const std::size_t i = rows(), size = padded(i);

@@ -53,6 +53,7 @@ class EarlyProcess {
   void restart() {
     for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i] = 0.0;
     drop_prior();
+    for (EarlyFactor& each : factors_) each.forget_rounds();
     state_ = {.steps = state_.steps, .first_power = state_.first_power, .second_power = state_.second_power};
   }
 

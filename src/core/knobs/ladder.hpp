@@ -16,6 +16,18 @@ struct Exploring {
   double anywhere;
 };
 
+// What a draw is from, apart from the range: the ends of the window, or the number of a category and the next one, how
+// often it is drawn anywhere instead, and how often of the rest nearby.
+struct DrawnWindow {
+  double low;
+  double high;
+  double nearby;
+  double anywhere;
+
+  static constexpr std::size_t size = 4;
+  void write(double* numbers) const { numbers[0] = low, numbers[1] = high, numbers[2] = nearby, numbers[3] = anywhere; }
+};
+
 class Ladder {
  public:
   Ladder(double low, double high, const KnobWindow& window, Exploring exploring)

@@ -46,11 +46,12 @@ struct Mixture {
   }
 };
 
-// `floor` is the smallest density of any action of the range.
+// `floor` is the smallest density of any action of the range; the ends of `window` are NaN if it is an atom.
 struct Decision {
   double action;
   double density;
   double floor;
+  DrawnWindow window;
 };
 
 struct SchedulePoint {
@@ -121,7 +122,11 @@ struct Exploration {
     const auto explored = first + static_cast<std::int64_t>(draws.second * static_cast<double>(last - first + 1));
     const double action = draws.first < epsilon ? atoms.at(explored) : chosen;
     const double density = atom_density(epsilon, chosen, within, action);
-    return {action, density, first == last ? density : share(epsilon, within) / atoms.spacing()};
+    const double none = __builtin_nan("");
+    return {action,
+            density,
+            first == last ? density : share(epsilon, within) / atoms.spacing(),
+            {none, none, 0.0, epsilon}};
   }
 
   Moments atom_moments(double epsilon, double chosen, Range within) const {
@@ -151,12 +156,13 @@ inline Decision decide(PolicyModel& model, const Exploration& exploration, doubl
   if (exploration.nearby != 0.0) {
     const Ladder ladder = exploration.ladder(window, epsilon, within);
     const double action = ladder.at(draws.first, draws.second);
-    return {action, ladder.density(action), ladder.floor()};
+    const double nearby = fading_nearby(exploration.nearby, epsilon, exploration.schedule);
+    return {action, ladder.density(action), ladder.floor(), {ladder.low(0), ladder.high(0), nearby, epsilon}};
   }
   const Mixture mixture(window, epsilon, within);
   const Range part = draws.first < epsilon ? mixture.within : mixture.window;
   const double action = part.low + draws.second * (part.high - part.low);
-  return {action, mixture.density(action), mixture.floor()};
+  return {action, mixture.density(action), mixture.floor(), {mixture.window.low, mixture.window.high, 0.0, epsilon}};
 }
 
 // The density of an action, which any policy may have drawn: 0 outside the range and between atoms.

@@ -35,9 +35,11 @@ class KnobsPlayer : public BasePlayer {
     double floor;
   };
 
+  // Writes what each knob is drawn from to `windows`, unless it is null.
   void decide(const ContextView& context, const KnobRange* ranges, std::uint64_t number, const Limited& limited,
-              Draw* draws) {
+              Draw* draws, double* windows = nullptr) {
     visit(context, ranges, limited, draws, [&](std::size_t k, const KnobRange& range, const KnobWindow& window) {
+      if (windows != nullptr) drawn_window(k, range, window).write(windows + DrawnWindow::size * k);
       const Draws random = draw(settings_.exploration.seed, number, first_stream + k);
       return knobs_[k].kind == KnobKind::choice ? draw_category(k, range, window, random)
                                                 : draw_position(k, range, window, random);
@@ -224,6 +226,16 @@ class KnobsPlayer : public BasePlayer {
   double cell(std::size_t k, double position) const {
     const double step = __builtin_floor(position * knobs_[k].count);
     return MANUL_SIMD::clip(step, 0.0, static_cast<double>(knobs_[k].count - 1));
+  }
+
+  DrawnWindow drawn_window(std::size_t k, const KnobRange& range, const KnobWindow& window) const {
+    if (knobs_[k].kind == KnobKind::choice) {
+      const double category = window.category;
+      return {category, category + 1.0, 0.0, explored_categories(window)};
+    }
+    const Ladder ladder = this->ladder(range, window);
+    const Exploring exploring = exploring_per_knob(nearby_, window.exploring(epsilon()), moving_);
+    return {ladder.low(0), ladder.high(0), exploring.nearby, exploring.anywhere};
   }
 
   double draw_position(std::size_t k, const KnobRange& range, const KnobWindow& window, const Draws& random) const {

@@ -24,11 +24,12 @@ struct Outcomes {
   const double* judged = nullptr;  // 1 or 0
 };
 
-// The output arrays of many decisions.
+// The output arrays of many decisions; `windows` may be null.
 struct DecisionArrays {
   double* actions;
   double* densities;
   double* floors;
+  double* windows;
 };
 
 class Player : public BasePlayer {
@@ -82,6 +83,7 @@ class Player : public BasePlayer {
       const std::uint64_t number = numbers == nullptr ? decisions++ : numbers[i];
       const Decision decision = manul::decide(*model_, settings_.exploration, epsilon, context, within, number);
       arrays.actions[i] = decision.action, arrays.densities[i] = decision.density, arrays.floors[i] = decision.floor;
+      if (arrays.windows != nullptr) decision.window.write(arrays.windows + DrawnWindow::size * i);
     });
   }
 

@@ -48,6 +48,7 @@ struct Record {
   double* densities;
   double* losses;
   double* floors;
+  double* windows;
 };
 
 // A range of losses is infinite if it is unknown. Models then learn from the losses as they are.
@@ -73,6 +74,7 @@ inline void simulate(PolicyModel& model, const Exploration& exploration, Range l
     record.densities[row] = decision.density;
     record.losses[row] = loss;
     record.floors[row] = decision.floor;
+    decision.window.write(record.windows + DrawnWindow::size * row);
   }
 }
 

@@ -17,6 +17,7 @@ from manul import _core
 from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.distributions import KnobsView
 from manul.actions.joint import JointDistribution, branch
+from manul.actions.levels import SIZE, DrawnWindows
 from manul.actions.limited_distribution import LimitedDistribution
 from manul.actions.limits import FunctionLimits, field_values
 from manul.agents.auto import FEATURES, Auto
@@ -54,19 +55,25 @@ class AutoKnobs(Auto[A]):
         default = 0.0 if self._models_parts else NEARBY
         self.nearby: float = default if self.nearby is None else self.nearby
 
-    def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed."""
-        decision = self.decide_again(self._host.decisions, context, within)
+    def decide(self, context: Context, within: Narrowing | None = None, *, levels: bool = False) -> Decision[A]:
+        """Set all knobs for a `context`; `within` maps knobs to narrower ranges, or to the options that are allowed.
+
+        With `levels`, the decision says what it was drawn from, unless the knobs depend on each other.
+        """
+        decision = self.decide_again(self._host.decisions, context, within, levels=levels)
         self._host.player.decisions += 1
         return decision
 
-    def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
+    def decide_again(
+        self, number: int, context: Context, within: Narrowing | None = None, *, levels: bool = False
+    ) -> Decision[A]:
+        windows = np.empty(SIZE * len(self.space.knobs)) if levels else None
         lows, highs = self.space.ranges(within)
         limits, fields = self._limited(context)
         draw: Any = NotImplemented
         try:
             if self._host.native is not None:
-                draw = self._host.native.decide(context, lows, highs, number, limits, fields)
+                draw = self._host.native.decide(context, lows, highs, number, limits, fields, windows)
         except _core.Rejected:
             draw = NotImplemented  # the slow path raises the error with its reason
         except _core.NothingLeft as nothing:
@@ -74,37 +81,51 @@ class AutoKnobs(Auto[A]):
         if draw is NotImplemented:
             player, features = self._host.player_and_context(self, context)
             with self._explain_limits(), self._host.explain_rejection():
-                draw = player.decide(features, lows, highs, number, limits, fields)
+                draw = player.decide(features, lows, highs, number, limits, fields, windows)
         positions, densities, floor = draw
-        return self._decision(positions, densities, floor, within)
+        drawn = None if windows is None else DrawnWindows(self.space, windows, lows, highs)
+        return self._decision(positions, densities, floor, within, drawn)
 
     def _decision(
-        self, positions: Sequence[float], densities: Sequence[float], floor: float, within: Narrowing | None
+        self,
+        positions: Sequence[float],
+        densities: Sequence[float],
+        floor: float,
+        within: Narrowing | None,
+        drawn: DrawnWindows | None,
     ) -> Decision[A]:
         units = self.space.row_units(positions)
         by_knob = [density / unit for density, unit in zip(densities, units, strict=True)]
         joint = math.prod(by_knob)
         named = dict(zip(self.space.names, by_knob, strict=True)) if self.space.is_named else None
         floor = min(floor / self._unit_volume, joint)
-        return Decision(self.space.action(positions), joint, within, floor, named)
+        return Decision(self.space.action(positions), joint, within, floor, named, drawn=drawn)
 
     @cached_property
     def _unit_volume(self) -> float:
         """What the joint density of positions is divided by, at most."""
         return float(self.space.largest_units.prod())
 
-    def decide_many(self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None) -> Decisions[A]:
-        """Set all knobs for each row of `contexts`; `within` has one mapping per row."""
+    def decide_many(
+        self, contexts: Contexts, within: Sequence[Narrowing | None] | None = None, *, levels: bool = False
+    ) -> Decisions[A]:
+        """Set all knobs for each row of `contexts`; `within` has one mapping per row, and `levels` are as in `decide`."""
         first = self._host.decisions
         batch: Any = self._host.batch(contexts)
-        decisions = self.decide_many_again(np.arange(first, first + len(batch), dtype=np.uint64), batch, within)
+        numbers = np.arange(first, first + len(batch), dtype=np.uint64)
+        decisions = self.decide_many_again(numbers, batch, within, levels=levels)
         if self._host.player is not None:
             self._host.player.decisions += len(batch)
         self._batches.draw(decisions)
         return decisions
 
     def decide_many_again(
-        self, numbers: npt.ArrayLike, contexts: Contexts, within: Sequence[Narrowing | None] | None = None
+        self,
+        numbers: npt.ArrayLike,
+        contexts: Contexts,
+        within: Sequence[Narrowing | None] | None = None,
+        *,
+        levels: bool = False,
     ) -> Decisions[A]:
         batch, keys = self._host.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         check_shape("numbers", keys.astype(np.float64), len(batch))
@@ -112,11 +133,15 @@ class AutoKnobs(Auto[A]):
         positions, densities = np.zeros(lows.shape), np.zeros(lows.shape)
         floors = np.zeros(len(batch))
         limited = self._limited_rows(batch)
+        windows = np.empty(SIZE * lows.size) if levels else None
         with self._explain_limits(), self._host.player_and_contexts(self, batch) as (player, rows):
-            player.decide_many(rows, lows, highs, keys, positions, densities, floors, *limited)
-        return self._decisions(positions, densities, floors, within)
+            player.decide_many(rows, lows, highs, keys, positions, densities, floors, *limited, windows)
+        drawn = None if windows is None else DrawnWindows(self.space, windows, lows, highs)
+        return self._decisions(positions, densities, floors, within, drawn)
 
-    def _decisions(self, positions: Floats, densities: Floats, floors: Floats, within: Any) -> Decisions[A]:
+    def _decisions(
+        self, positions: Floats, densities: Floats, floors: Floats, within: Any, drawn: DrawnWindows | None
+    ) -> Decisions[A]:
         scaled = densities / self.space.units(positions)
         joint: Floats = np.multiply.reduce(list(scaled.T))  # in the order of the knobs, as for one decision
         return Decisions(
@@ -125,6 +150,7 @@ class AutoKnobs(Auto[A]):
             floors=np.minimum(floors / self._unit_volume, joint),
             densities_by_knob=dict(zip(self.space.names, scaled.T, strict=True)) if self.space.is_named else None,
             within=within,
+            drawn=drawn,
         )
 
     def learn(

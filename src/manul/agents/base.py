@@ -17,6 +17,8 @@ from manul.actions import schedules
 from manul.actions.decision import A, Decision, Decisions, Narrowing, Within
 from manul.actions.distribution import Atoms, Distribution
 from manul.actions.distributions import Distributions, PlayedRows, PlayerView
+from manul.actions.levels import SIZE, DrawnWindows
+from manul.actions.pieces import is_product
 from manul.actions.ranges import Actions
 from manul.actions.schedules import Epsilon
 from manul.actions.smoothing import explore, smooth
@@ -114,6 +116,11 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         return ContextSchema.of_leaves(self._host.fields) if seen.named else ContextSchema(seen.width)
 
     @property
+    def tells_levels(self) -> bool:
+        """Whether decisions can say what they were drawn from: not if knobs depend on each other."""
+        return is_product(self.space)
+
+    @property
     def nbytes(self) -> int:
         """The size of the learned state in a file, in bytes."""
         return 0 if self._host.player is None else self._host.player.nbytes
@@ -191,8 +198,15 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
             window: Within = player.window(features, *within)
             return window
 
-    def decide(self, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw an action for a `context`, a row of numbers or a mapping of fields; `within` narrows the range of actions."""
+    def decide(self, context: Context, within: Narrowing | None = None, *, levels: bool = False) -> Decision[A]:
+        """Draw an action for a `context`, a row of numbers or a mapping of fields; `within` narrows the range of actions.
+
+        With `levels`, the decision says what it was drawn from, so that a log of it can prove more.
+        """
+        if levels:
+            decision = self.decide_again(self._host.decisions, context, within, levels=True)
+            self._host.player.decisions += 1
+            return decision
         low, high = self.actions if within is None else self._narrow(within)
         native = self._host.native
         try:
@@ -204,7 +218,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
             with self._host.explain_rejection():
                 draw = player.decide(features, low, high)
         action, density, floor = draw
-        return _new(Decision, (action, density, within, floor, None, None, None))
+        return _new(Decision, (action, density, within, floor, None, None, None, None))
 
     @overload
     def learn(
@@ -236,7 +250,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         elif not isinstance(loss, float) or reward is not None or self.outcome.better == "high":
             loss = self.outcome.read(loss, reward)
         if type(decision) is Decision:
-            action, density, within, floor, _, _, _ = decision
+            action, density, within, floor, _, _, _, _ = decision
             if decision is self._latest and floor is not None:  # a decision without a floor was not drawn by an agent
                 warn_of_repeated_decision(decision, stacklevel=2)
         else:
@@ -262,54 +276,79 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         self._latest = decision
         self._host.warn_of_late_fields([features], stacklevel=2)
 
-    def decide_many(self, contexts: Contexts, within: Any = None) -> Decisions[A]:
-        """Draw an action for each of the `contexts`, rows, mappings or a data frame; `within` has one (low, high) per row."""
+    def decide_many(self, contexts: Contexts, within: Any = None, *, levels: bool = False) -> Decisions[A]:
+        """Draw an action for each of the `contexts`, rows, mappings or a data frame; `within` has one (low, high) per row.
+
+        `levels` are as in `decide`.
+        """
         batch = self._host.batch(contexts)
         lows, highs = row_ends(self, within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
+        windows = np.empty(SIZE * len(batch)) if levels else None
         with self._host.player_and_contexts(self, batch) as (player, rows):
-            player.decide_many(rows, lows, highs, actions, densities, floors)
+            player.decide_many(rows, lows, highs, actions, densities, floors, windows)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
-        decisions = Decisions(actions, densities, floors=floors, **ends)
+        decisions = Decisions(actions, densities, floors=floors, drawn=self._drawn(windows, lows, highs), **ends)
         self._batches.draw(decisions)
         return decisions
 
-    def decide_again(self, number: int, context: Context, within: Narrowing | None = None) -> Decision[A]:
-        """Draw the decision with this `number`, any below 2^64, for a `context` and `within` as in `decide`, without counting it."""
+    def _drawn(self, windows: Floats | None, lows: Any, highs: Any) -> DrawnWindows | None:
+        """What decisions with these `windows` are drawn from, in these ranges; empty ends are the whole range."""
+        if windows is None:
+            return None
+        low, high = self.actions if np.size(lows) == 0 else (lows, highs)
+        return DrawnWindows(self.space, windows, low, high)
+
+    def decide_again(
+        self, number: int, context: Context, within: Narrowing | None = None, *, levels: bool = False
+    ) -> Decision[A]:
+        """Draw the decision with this `number`, any below 2^64, for a `context` and `within` as in `decide`, without counting it.
+
+        `levels` are as in `decide`.
+        """
+        windows = np.empty(SIZE) if levels else None
         low, high = self.actions if within is None else self._narrow(within)
         native = self._host.native
         try:
-            draw: Any = NotImplemented if native is None else native.decide_again(context, low, high, number)
+            draw: Any = NotImplemented if native is None else native.decide_again(context, low, high, number, windows)
         except _core.Rejected:
             draw = NotImplemented  # the slow path raises the error with its reason
         if draw is NotImplemented:
             player, features = self._host.player_and_context(self, context)
             with self._host.explain_rejection():
-                draw = self._draw(player, features, low, high, number)
+                draw = self._draw(player, features, low, high, number, windows)
         action, density, floor = draw
-        return _new(Decision, (action, density, within, floor, None, None, None))
+        return _new(Decision, (action, density, within, floor, None, None, None, self._drawn(windows, low, high)))
 
-    def decide_many_again(self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None) -> Decisions[A]:
-        """Draw the decisions with these `numbers`, for `contexts` and `within` as in `decide_many`, without counting them."""
+    def decide_many_again(
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: Any = None, *, levels: bool = False
+    ) -> Decisions[A]:
+        """Draw the decisions with these `numbers`, for `contexts`, `within` and `levels` as in `decide_many`, without counting them."""
         batch, keys = self._host.batch(contexts), np.ascontiguousarray(numbers, dtype=np.uint64)
         lows, highs = row_ends(self, within, len(batch))
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
+        windows = np.empty(SIZE * len(batch)) if levels else None
         with self._host.player_and_contexts(self, batch) as (player, rows):
             if isinstance(player, _core.Player):
-                player.decide_many_again(rows, lows, highs, keys, actions, densities, floors)
+                player.decide_many_again(rows, lows, highs, keys, actions, densities, floors, windows)
             else:
                 ranges = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
                 for index, (row, (low, high)) in enumerate(zip(rows, ranges, strict=True)):
-                    draw = self._draw(player, row, low, high, int(keys[index]))
+                    own = None if windows is None else windows[SIZE * index : SIZE * (index + 1)]
+                    draw = self._draw(player, row, low, high, int(keys[index]), own)
                     actions[index], densities[index], floors[index] = draw
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
-        return Decisions(actions, densities, floors=floors, **ends)
+        return Decisions(actions, densities, floors=floors, drawn=self._drawn(windows, lows, highs), **ends)
 
-    def _draw(self, player: Player, features: Any, low: float, high: float, number: int) -> Draw:
+    def _draw(
+        self, player: Player, features: Any, low: float, high: float, number: int, windows: Floats | None = None
+    ) -> Draw:
         if isinstance(player, _core.Player):
-            draw: Draw = player.decide_again(features, low, high, number)
+            draw: Draw = player.decide_again(features, low, high, number, windows)
             return draw
         decisions = player.decisions
+        if windows is not None:
+            windows[:] = player.drawn_window(features, low, high)
         try:
             player.decisions = number
             return player.decide(features, low, high)

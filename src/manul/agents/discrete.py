@@ -26,6 +26,7 @@ class _Discrete(BaseAgent[float]):
     """The base class of both agents, with the set of actions; `settings` are those of `Cats`, without a bandwidth."""
 
     _plays_windows = False
+    tells_levels = False  # they draw single actions, which have no levels
 
     def __init__(self, *, leaves: int, **settings: Any) -> None:
         super().__init__(**settings)

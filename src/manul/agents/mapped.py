@@ -21,7 +21,7 @@ from manul.errors import InputError, ManulError, ParameterError
 from manul.outcomes import Outcome, PartValue, outcome_of
 from manul.outcomes.parts import PartsReader
 from manul.policies.plot_mixin import PlotMixin
-from manul.policies.policy import Agent
+from manul.policies.policy import Agent, TellsLevels
 from manul.utils import model_files
 
 RowOrFields = conversion.Row | conversion.Fields
@@ -33,7 +33,7 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
     actions: Any
     outcome: Outcome
 
-    def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
+    def decide_again(self, number: int, context: Context, within: Any = None, *, levels: bool = False) -> Decision:
         """Draw the decision with this number without counting it."""
 
 
@@ -120,10 +120,18 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self._fix(context, mapped)
         return distribution
 
-    def decide(self, context: Context, within: Within | None = None) -> Decision:
-        """Draw an action for a `context`; `within` narrows the range of actions."""
+    @property
+    def tells_levels(self) -> bool:
+        """Whether decisions can say what they were drawn from, as those of the agent inside."""
+        return isinstance(self.agent, TellsLevels) and self.agent.tells_levels
+
+    def decide(self, context: Context, within: Within | None = None, *, levels: bool = False) -> Decision:
+        """Draw an action for a `context`; `within` narrows the range of actions.
+
+        With `levels`, the decision says what it was drawn from, if the agent inside can tell.
+        """
         mapped = self.map(context)
-        decision = self.agent.decide(mapped, within)
+        decision = self.agent.decide(mapped, within, **_asked(levels=levels))
         self._fix(context, mapped)
         return decision
 
@@ -155,30 +163,34 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self.agent.learn(mapped, decision, **{name: value for name, value in outcome.items() if value is not None})
         self._fix(context, mapped)
 
-    def decide_again(self, number: int, context: Context, within: Within | None = None) -> Decision:
-        """Draw the decision with this `number` for a `context` and `within` as in `decide`, without counting it, if the
-        agent inside can.
+    def decide_again(
+        self, number: int, context: Context, within: Within | None = None, *, levels: bool = False
+    ) -> Decision:
+        """Draw the decision with this `number` for a `context`, `within` and `levels` as in `decide`, without counting it,
+        if the agent inside can.
         """
         mapped = self.map(context)
-        decision = self.agent.decide_again(number, mapped, within)
+        decision = self.agent.decide_again(number, mapped, within, **_asked(levels=levels))
         self._fix(context, mapped)
         return decision
 
-    def decide_many(self, contexts: Contexts, within: npt.ArrayLike | None = None) -> Decisions:
-        """Draw an action for each row of `contexts`; `within` has one (low, high) per row."""
+    def decide_many(
+        self, contexts: Contexts, within: npt.ArrayLike | None = None, *, levels: bool = False
+    ) -> Decisions:
+        """Draw an action for each row of `contexts`; `within` has one (low, high) per row, and `levels` are as in `decide`."""
         rows, mapped = self._map_many(contexts)
-        decisions = self.agent.decide_many(mapped, within)
+        decisions = self.agent.decide_many(mapped, within, **_asked(levels=levels))
         self._fix_many(rows, mapped)
         return decisions
 
     def decide_many_again(
-        self, numbers: npt.ArrayLike, contexts: Contexts, within: npt.ArrayLike | None = None
+        self, numbers: npt.ArrayLike, contexts: Contexts, within: npt.ArrayLike | None = None, *, levels: bool = False
     ) -> Decisions:
-        """Draw the decisions with these `numbers`, for `contexts` and `within` as in `decide_many`, without counting
-        them, if the agent inside can.
+        """Draw the decisions with these `numbers`, for `contexts`, `within` and `levels` as in `decide_many`, without
+        counting them, if the agent inside can.
         """
         rows, mapped = self._map_many(contexts)
-        decisions: Decisions = self.agent.decide_many_again(numbers, mapped, within)  # type: ignore[attr-defined]
+        decisions: Decisions = self.agent.decide_many_again(numbers, mapped, within, **_asked(levels=levels))  # type: ignore[attr-defined]
         self._fix_many(rows, mapped)
         return decisions
 
@@ -288,6 +300,11 @@ class Mapped(PlotMixin, model_files.FileMixin):
         if isinstance(mapped, np.ndarray) and mapped.shape[1] and self._mapped_width is None:
             self._mapped_width = mapped.shape[1]
             self._width = rows.shape[1] if isinstance(rows, np.ndarray) else None
+
+
+def _asked(*, levels: bool) -> dict[str, Any]:
+    """What is asked of the agent inside, which need not know of levels unless they are asked for."""
+    return {"levels": True} if levels else {}
 
 
 def _map_error(rule: str, got: object) -> InputError:

@@ -63,6 +63,15 @@ def matrix(contexts: Any) -> Row:
     return values
 
 
+def one_row(context: Context) -> Any:
+    """One `context` as a batch.
+
+    >>> one_row([1.0, 2.0]).shape, one_row({"age": 3.0})
+    ((1, 2), [{'age': 3.0}])
+    """
+    return [context] if is_named(context) else row(context)[np.newaxis]
+
+
 def number_rows(contexts: Any) -> Row:
     """Convert many contexts for an agent whose contexts are rows of numbers; the columns of a table are in its order.
 

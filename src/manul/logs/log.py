@@ -7,14 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.decision import Within
+from manul.actions.decision import Decision, Decisions, Within
 from manul.actions.kinds.knob import Knob
-from manul.actions.space import ActionSpace
+from manul.actions.levels import KnobLevels, Levels
+from manul.actions.pieces import Pieces
+from manul.actions.space import UNNAMED, ActionSpace
 from manul.contexts import data_frames
 from manul.contexts.schema import ContextSchema
 from manul.contexts.sparse_features import SparseFeatures
@@ -23,6 +25,7 @@ from manul.logs import formats
 from manul.logs.density_models import Density, estimate_densities, needs_density
 from manul.logs.formats import arrays, arrow_tables, frame_tables, row_checks
 from manul.logs.formats import log_schema as columns
+from manul.logs.formats.level_columns import LEVELS, levels_of_column
 from manul.logs.formats.log_schema import Metadata
 from manul.logs.formats.readers import Piece, Problems
 from manul.outcomes import Outcome, check_outcome_range, reject_text
@@ -147,14 +150,43 @@ class Log:
     narrower ranges of each round, or None. `contexts` are rows of numbers, or a data frame, columns by name or a list of
     rows with names. `arms` says which arm of a rollout decided, "learner" or "baseline"; the column is called
     `rollout_arm`. `parts` are the parts of outcomes, columns by name with None or NaN for what was not seen; if the
-    `outcome` has a formula, it gives the losses unless they are given.
+    `outcome` has a formula, it gives the losses unless they are given. `levels` are what the actions were drawn from, as
+    `decide_many(contexts, levels=True)` tells.
+
+    Instead of actions, densities and what belongs to them, a log takes the `decisions` of an agent, one after the other or as
+    `decide_many` returns them: `Log(contexts, decisions, losses, like=agent)`, or with `rewards` or `parts`. The agent says what the
+    actions and the outcome are.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
     >>> len(train), len(held_out)
     (3, 1)
+    >>> import manul
+    >>> agent = manul.Auto(actions=(10, 50))
+    >>> Log([{"age": 31}], [agent.decide({"age": 31}, levels=True)], [0.25], like=agent).action_range
+    (10.0, 50.0)
     """
 
+    @overload
+    def __init__(
+        self,
+        contexts: Contexts | object,
+        decisions: Decisions[Any] | Sequence[Decision[Any]],
+        losses: npt.ArrayLike | None = None,
+        /,
+        *,
+        rewards: npt.ArrayLike | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
+        times: Floats | None = None,
+        ids: Sequence[str | None] | None = None,
+        like: Declares | None = None,
+        action_range: Within | None = None,
+        loss_range: Within | None = None,
+        reward_range: Within | None = None,
+        outcome: Outcome | None = None,
+        knobs: AnyKnobs = None,
+    ) -> None: ...
+    @overload
     def __init__(
         self,
         contexts: Contexts | object,
@@ -178,6 +210,41 @@ class Log:
         densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
         within: Sequence[Mapping[str, Any] | None] | None = None,
         parts: Mapping[str, npt.ArrayLike] | None = None,
+        levels: Levels | None = None,
+    ) -> None: ...
+    def __init__(
+        self, contexts: Any, actions: Any, densities: Any = None, losses: Any = None, *ends: Any, **given: Any
+    ) -> None:
+        if isinstance(actions, Decisions) or _are_decisions(actions):
+            given = _decided(Decisions.of(actions), densities if losses is None else losses, **given)
+            self._init(contexts, **given)
+        else:
+            self._init(contexts, actions, densities, losses, *ends, **given)
+
+    def _init(
+        self,
+        contexts: Contexts | object,
+        actions: Floats | Mapping[str, npt.ArrayLike],
+        densities: Floats,
+        losses: Floats | None = None,
+        lows: Floats | None = None,
+        highs: Floats | None = None,
+        *,
+        floors: Floats | None = None,
+        times: Floats | None = None,
+        ids: Sequence[str | None] | None = None,
+        arms: Sequence[str | None] | None = None,
+        action_range: Within | None = None,
+        loss_range: Within | None = None,
+        reward_range: Within | None = None,
+        rewards: bool = False,
+        outcome: Outcome | None = None,
+        densities_estimated: bool = False,
+        knobs: AnyKnobs = None,
+        densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
+        within: Sequence[Mapping[str, Any] | None] | None = None,
+        parts: Mapping[str, npt.ArrayLike] | None = None,
+        levels: Levels | None = None,
     ) -> None:
         space = check_knobs(knobs)
         if losses is None and parts is not None:
@@ -201,11 +268,12 @@ class Log:
             action_range = action_range or several.ends
             several = None
         given |= _knob_views(several, {**given, **by_knob, "action_range": action_range})
+        given["levels"] = None if levels is None else _check_levels(levels, several)
         counts = _lengths({**given, "within": within})
         if len(counts) != 1:
             raise ParameterError(f"The columns of a log must have one length, got lengths {sorted(counts)}.", "log")
         flags: Any = {"rewards": rewards, "densities_estimated": densities_estimated, "knobs": several}
-        flags["parts"] = parts is not None
+        flags |= {"parts": parts is not None, "levels": levels is not None}
         self._metadata = Metadata(**flags).with_ranges(*_Settings(action_range, loss_range, reward_range).ranges)
         if outcome is not None:
             if rewards or loss_range or reward_range:
@@ -374,7 +442,7 @@ class Log:
 
         if not logs:
             raise ParameterError("logs must have at least one log, got none.", "logs")
-        logs = _with_common_types(_with_common_names(logs))
+        logs = _with_common_types(_with_common_names(_with_common_levels(logs)))
         for log in logs[1:]:
             columns.require_same(logs[0].table.schema, log.table.schema)
         ranges = _hull([log.action_range for log in logs]), _hull([log.loss_range for log in logs])
@@ -541,6 +609,28 @@ class Log:
         return Log._from_arrow(table, metadata, self.skipped)
 
     @property
+    def levels(self) -> Levels | None:
+        """What the actions were drawn from, as uniform levels by knob; None if the log does not say."""
+        return self._view("levels", self._read_levels)
+
+    def _read_levels(self) -> Levels | None:
+        if LEVELS not in self.table.column_names:
+            return None
+        return levels_of_column(columns.single_array(self.table, LEVELS), self.knobs)
+
+    @property
+    def pieces(self) -> Pieces | None:
+        """What the actions were drawn from, as pieces of constant density by knob; None if the log does not say.
+
+        >>> import manul
+        >>> contexts, agent = np.zeros((1, 2)), manul.Cats(leaves=8, bandwidth=1/2, epsilon=0)
+        >>> made = agent.decide_many(contexts, levels=True)
+        >>> Log(contexts, made.actions, made.densities, np.ones(1), levels=made.levels).pieces[""].row(0)
+        [(0.0, 1.0, 1.0)]
+        """
+        return None if self.levels is None else {name: each.pieces for name, each in self.levels.items()}
+
+    @property
     def lows(self) -> Floats | None:
         """The lower ends of the ranges of rounds, or None."""
         return self._optional("lows")
@@ -617,7 +707,7 @@ class Log:
         return f"Log({len(self)} rows, {columns.describe(self.table.schema)})"
 
     def with_estimated_densities(self, densities: Floats) -> Log:
-        """The log with estimated `densities`, marked as such, and without floors.
+        """The log with estimated `densities`, marked as such, and without floors and levels.
 
         >>> log = Log(np.zeros((2, 1), np.float32), np.ones(2), np.ones(2), np.ones(2))
         >>> log.with_estimated_densities(np.array([0.5, 2.0])).densities_estimated
@@ -625,9 +715,9 @@ class Log:
         """
         import pyarrow as pa
 
-        table = self.table.drop_columns([columns.FLOOR] if columns.FLOOR in self.table.column_names else [])
+        table = self.table.drop_columns([name for name in (columns.FLOOR, LEVELS) if name in self.table.column_names])
         table = table.set_column(table.column_names.index("density"), "density", pa.array(densities, pa.float64()))
-        return Log._from_arrow(table, replace(self._metadata, densities_estimated=True), self.skipped)
+        return Log._from_arrow(table, replace(self._metadata, densities_estimated=True, levels=False), self.skipped)
 
     def rows(self, selection: Selection) -> Log:
         """The log of a `selection` of rounds.
@@ -757,7 +847,7 @@ class LogWriter:
         try:
             if self._file is None or self._schema is None:
                 self._file, self._schema = self._format.writer(self._partial, table.schema), table.schema
-            table = _with_types_of(self._schema, table)
+            table = _with_types_of(self._schema, arrays.with_levels(table, wanted=LEVELS in self._schema.names))
             columns.require_same(self._schema, table.schema)
             self._file.write(table.replace_schema_metadata(self._schema.metadata))
         except OSError as error:
@@ -787,6 +877,15 @@ class LogWriter:
             with suppress(OSError):
                 self._file.close()
         self._partial.unlink(missing_ok=True)
+
+
+def _with_common_levels(logs: Sequence[Log]) -> Sequence[Log]:
+    """The logs, with unknown levels in those without any if others have them."""
+    if len({log._metadata.levels for log in logs}) == 1:
+        return logs
+    tables = [arrays.with_levels(log.table, wanted=True) for log in logs]
+    pairs = zip(tables, logs, strict=True)
+    return [Log._from_arrow(table, replace(log._metadata, levels=True), log.skipped) for table, log in pairs]
 
 
 def _with_common_names(logs: Sequence[Log]) -> Sequence[Log]:
@@ -825,6 +924,49 @@ def _hull(ranges: Sequence[Within | None]) -> Within | None:
     """The smallest range that contains all ranges; None if one is not declared."""
     known = [limits for limits in ranges if limits is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None
+
+
+def _are_decisions(values: Any) -> bool:
+    return isinstance(values, list | tuple) and bool(values) and all(isinstance(each, Decision) for each in values)
+
+
+def _decided(
+    decisions: Decisions[Any],
+    losses: Any,
+    *,
+    rewards: Any = None,
+    like: Declares | None = None,
+    action_range: Within | None = None,
+    knobs: AnyKnobs = None,
+    **given: Any,
+) -> dict[str, Any]:
+    """The columns of a log of `decisions`; `like` says what is not declared otherwise."""
+    space, outcome = check_knobs(knobs), given.pop("outcome", None)
+    if like is not None:
+        space = space or like.space
+        outcome = outcome or (None if given.get("loss_range") or given.get("reward_range") else like.outcome)
+    if space is not None and space.is_number:
+        action_range, space = action_range or space.ends, None
+    given |= {"knobs": space, "action_range": action_range, "outcome": outcome, "arms": decisions.arms}
+    given |= {"actions": decisions.actions, "densities": decisions.densities, "floors": decisions.floors}
+    given |= {"densities_by_knob": decisions.densities_by_knob, "levels": decisions.levels}
+    if given.get("ids") is None and decisions.ids is not None:
+        given["ids"] = [str(each) for each in decisions.ids]
+    lows, highs, withins = decisions.lows, decisions.highs, decisions.within
+    if withins is not None and space is None:
+        if action_range is None and any(each is None for each in withins):
+            raise ParameterError(
+                "Some decisions had the whole range. Pass action_range, or like=agent.", "action_range"
+            )
+        lows, highs = np.array([action_range if each is None else each for each in withins], np.float64).T
+        withins = None
+    if rewards is not None:
+        if losses is not None:
+            raise ParameterError("losses and rewards exclude each other: a log has one of them.", "rewards")
+        reject_text("rewards", rewards)
+        losses = 0.0 - np.asarray(rewards, np.float64)  # zero has no sign
+        given["rewards"] = outcome is None
+    return {**given, "losses": losses, "lows": lows, "highs": highs, "within": withins}
 
 
 def check_knobs(knobs: AnyKnobs) -> ActionSpace | None:
@@ -909,6 +1051,15 @@ def _densities(densities: Any, knobs: ActionSpace) -> dict[str, Any]:
         return {name: np.atleast_1d(np.asarray(densities[name], dtype=np.float64)) for name in knobs.names}
     except (TypeError, ValueError):
         raise InputError("densities_by_knob must be columns of numbers.", "densities_by_knob") from None
+
+
+def _check_levels(levels: Any, knobs: ActionSpace | None) -> Levels:
+    names = [UNNAMED] if knobs is None else knobs.names
+    if not isinstance(levels, Mapping) or not all(isinstance(each, KnobLevels) for each in levels.values()):
+        raise ParameterError(f"levels must be those of decisions, got {levels!r:.60}.", "levels")
+    if {*levels} != {*names}:
+        raise InputError(f"levels must have each of the knobs {names}, got {[*levels]}.", "levels")
+    return {name: levels[name] for name in names}
 
 
 def _withins(withins: Sequence[Any], knobs: ActionSpace) -> list[dict[str, Any] | None] | None:

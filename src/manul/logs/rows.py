@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
+from manul.actions.levels import KnobLevels, Levels
 from manul.actions.limits import Left, what_is_left
+from manul.actions.pieces import Pieces
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import MOST_MEMBERS
 from manul.contexts.sparse_features import Features, SparseFeatures, concatenate
@@ -57,6 +59,7 @@ class Rows:
     outcome: Outcome = LOSSES
     converted: Mapping[str, str] = field(default_factory=dict)
     scale: Within = UNIT
+    levels: Levels | None = None
 
     @classmethod
     def of(
@@ -88,6 +91,7 @@ class Rows:
             log.outcome,
             log.converted,
             scale,
+            log.levels,
         )
 
     def __len__(self) -> int:
@@ -115,6 +119,11 @@ class Rows:
             rule = "from 0 to the density of its row, or NaN"
             reject(outside, self.floors, "floor", rule, _FLOOR_ADVICE, self.first)
         return (self.losses - self.scale[0]) / (self.scale[1] - self.scale[0])
+
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """What the actions were drawn from, as pieces of constant density by knob; None if the log does not say."""
+        return None if self.levels is None else {name: each.pieces for name, each in self.levels.items()}
 
     @property
     def one_knob(self) -> bool:
@@ -175,6 +184,7 @@ class Rows:
         for place, (name, knob) in enumerate(self.space.knobs if self.by_knob is not None else ()):
             densities, lengths = (self.by_knob or {})[name], self.volumes[name]
             given: dict[str, Any] = {"space": NUMBER, "densities_by_knob": None, "knob_ranges": None, "floors": floors}
+            given["levels"] = None
             if knob.is_discrete or knob.is_bent:
                 positions = np.zeros(len(self)) if knob.is_discrete else self.positions[:, place]
                 yield name, replace(self, **given, actions=positions, densities=densities * lengths)
@@ -198,7 +208,8 @@ class Rows:
         """A selection of the rows; `first` stays as it is."""
         arrays: dict[str, Any] = {name: _take(vars(self)[name], which) for name in _ARRAYS}
         features = None if self.features is None else self.features.select(which)
-        return replace(self, **arrays, features=features)
+        levels = None if self.levels is None else {name: each.select(which) for name, each in self.levels.items()}
+        return replace(self, **arrays, features=features, levels=levels)
 
     def to_dicts(self) -> list[dict[str, object]]:
         """The contexts as dicts; missing values are None, which absent ones are, too.
@@ -320,6 +331,7 @@ def join_rows(parts: list[Rows], first: int) -> Rows:
         "estimated": estimated,
         "converted": dict(ChainMap(*(dict(rows.converted) for rows in parts))),
     }
+    marks["levels"] = _levels(parts)
     return replace(parts[0], first=first, floors=_floors(parts), **marks, **arrays, **knobs, **contexts)
 
 
@@ -372,6 +384,18 @@ def _floors(parts: list[Rows]) -> Floats | None:
     if all(rows.floors is None for rows in parts):
         return None
     return np.concatenate([np.full(len(rows), np.nan) if rows.floors is None else rows.floors for rows in parts])
+
+
+def _levels(parts: list[Rows]) -> Levels | None:
+    """The levels, unknown for batches without; None if no batch has any."""
+    if all(rows.levels is None for rows in parts):
+        return None
+    known = next(rows.levels for rows in parts if rows.levels is not None)
+    joined = {}
+    for name, one in known.items():
+        own = [one.unknown(len(rows)) if rows.levels is None else rows.levels[name] for rows in parts]
+        joined[name] = KnobLevels.join(own)
+    return joined
 
 
 def _object_array(values: Sequence[Any]) -> npt.NDArray[Any]:

@@ -27,6 +27,15 @@ class HasSchema(Protocol):
 
 
 @runtime_checkable
+class TellsLevels(Protocol):
+    """An agent whose decisions can say what they were drawn from: `decide` and `decide_many` take `levels`."""
+
+    @property
+    def tells_levels(self) -> bool:
+        """Whether it can: one that has another agent inside can if that one can."""
+
+
+@runtime_checkable
 class Agent(Policy, Protocol):
     """A policy that decides and learns; the batch methods give exactly the results of the single ones."""
 

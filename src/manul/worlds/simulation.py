@@ -15,7 +15,8 @@ import numpy as np
 
 from manul import _core
 from manul.actions.decision import Decision, Within
-from manul.actions.space import several_knobs
+from manul.actions.levels import SIZE, Drawn, KnobLevels, join_drawn
+from manul.actions.space import UNNAMED, several_knobs
 from manul.agents.auto_knobs import AutoKnobs
 from manul.agents.base import BaseAgent, check_ranges
 from manul.agents.player_host import host_of
@@ -24,7 +25,7 @@ from manul.errors import InputError, ParameterError
 from manul.logs.exploration_cost import ExplorationCost, exploration_cost
 from manul.logs.log import Log
 from manul.outcomes import outcome_of
-from manul.policies.policy import Agent
+from manul.policies.policy import Agent, TellsLevels
 from manul.utils.html_cards import card, curve
 from manul.utils.validation import Floats
 from manul.worlds.several import Several
@@ -118,7 +119,8 @@ def _simulate_one_knob(
         _check(agent, scaled[actions])
         (native if native.accepts(agent, scaled[actions]) else python).add(agent, scaled[actions], log)
     seconds = _play([native, python], len(world), SLOW_CHUNK if python.runs else CHUNK, progress=progress)
-    return [Run(_with_known_floors(log), seconds) for log in logs]
+    levels = native.levels() | python.levels()
+    return [Run(_with_known(log, levels.get(id(log))), seconds) for log in logs]
 
 
 class _Loop(Protocol):
@@ -142,6 +144,7 @@ class _NativeLoop:
         self.players: list[_core.Player] = []
         self.tables: list[_core.Table] = []
         self.logs: list[Log] = []
+        self.windows: list[Floats] = []
 
     @staticmethod
     def accepts(agent: Agent, world: World) -> bool:
@@ -154,11 +157,22 @@ class _NativeLoop:
         self.players.append(host_of(agent).player)
         self.tables.append(world.native)
         self.logs.append(log)
+        self.windows.append(np.empty(SIZE * len(world)))
 
     def play(self, first: int, last: int) -> None:
+        windows = self.windows
         actions, densities = [log.actions for log in self.logs], [log.densities for log in self.logs]
         losses, floors = [log.losses for log in self.logs], [_floors(log) for log in self.logs]
-        _core.simulate(self.players, self.tables, first, last, actions, densities, losses, floors, self.threads)
+        _core.simulate(
+            self.players, self.tables, first, last, actions, densities, losses, floors, windows, self.threads
+        )
+
+    def levels(self) -> dict[int, KnobLevels]:
+        """What the decisions of each log were drawn from."""
+        return {
+            id(log): KnobLevels.of_windows(windows.reshape(-1, SIZE), *_ends_of(log))
+            for log, windows in zip(self.logs, self.windows, strict=True)
+        }
 
 
 class _PythonLoop:
@@ -166,14 +180,22 @@ class _PythonLoop:
 
     def __init__(self) -> None:
         self.runs: list[tuple[Agent, World, Log]] = []
+        self.drawn: dict[int, list[Drawn | None]] = {}
 
     def add(self, agent: Agent, world: World, log: Log) -> None:
         self.runs.append((agent, world, log))
+        self.drawn[id(log)] = []
+
+    def levels(self) -> dict[int, KnobLevels]:
+        """What the decisions of each log were drawn from, if it is known."""
+        joined = {log: join_drawn(each) for log, each in self.drawn.items()}
+        return {log: levels[UNNAMED] for log, levels in joined.items() if levels is not None}
 
     def play(self, first: int, last: int) -> None:
         for agent, world, log in self.runs:
             for number in range(first, last):
-                decision = agent.decide(log.contexts[number], _within(log, number))
+                decision = _decide(agent, log.contexts[number], _within(log, number))
+                self.drawn[id(log)].append(decision.drawn)
                 loss = world.loss(number, decision.action)
                 agent.learn(log.contexts[number], decision, **outcome_of(agent).told(loss))
                 log.actions[number], log.densities[number] = decision.action, decision.density
@@ -181,6 +203,13 @@ class _PythonLoop:
                 _floors(log)[number] = np.nan if decision.floor is None else decision.floor
                 if decision.arm is not None:
                     cast(list[str], log.arms)[number] = decision.arm
+
+
+def _decide(agent: Any, context: Any, within: Any = None) -> Decision:
+    """A decision, which says what it was drawn from if the agent can tell."""
+    tells = isinstance(agent, TellsLevels) and agent.tells_levels
+    decision: Decision = agent.decide(context, within, levels=True) if tells else agent.decide(context, within)
+    return decision
 
 
 def _sets_knobs(agent: Any) -> bool:
@@ -209,7 +238,7 @@ class _SeveralLoop:
     def play(self, first: int, last: int) -> None:
         for number in range(first, last):
             context = self.world.contexts[number]
-            decision = self.agent.decide(context)
+            decision = _decide(self.agent, context)
             loss = self.world.loss(number, decision.action)
             self.agent.learn(context, decision, **outcome_of(self.agent).told(loss))
             self.decisions.append(decision)
@@ -230,6 +259,7 @@ class _SeveralLoop:
             densities_by_knob={name: [each[name] for each in by_knob] for name in space.names} if known else None,
             floors=floors,
             arms=arms or None,
+            levels=join_drawn([each.drawn for each in made]),
             outcome=self.agent.outcome.with_losses("auto"),
         )
 
@@ -259,12 +289,22 @@ def _floors(log: Log) -> Floats:
     return log.floors
 
 
-def _with_known_floors(log: Log) -> Log:
-    """The log, without a column of floors if the agent gave none."""
+def _with_known(log: Log, levels: KnobLevels | None) -> Log:
+    """The log with what its actions were drawn from, if that is known, and without a column of floors if the agent gave none."""
+    declared: Any = {"action_range": log.action_range, "outcome": log.outcome, "arms": log.arms}
+    if levels is not None and len(levels.lows):
+        declared["levels"] = {UNNAMED: levels}
     if len(log) and not np.isnan(_floors(log)).all():
-        return log
-    declared: Any = {"action_range": log.action_range, "outcome": log.outcome}
+        declared["floors"] = log.floors
     return Log(log.contexts, log.actions, log.densities, log.losses, log.lows, log.highs, **declared)
+
+
+def _ends_of(log: Log) -> tuple[Floats, Floats]:
+    if log.lows is not None and log.highs is not None:
+        return log.lows, log.highs
+    assert log.action_range is not None
+    low, high = log.action_range
+    return np.full(len(log), low), np.full(len(log), high)
 
 
 def _ends(ends: Floats | None) -> Floats | None:

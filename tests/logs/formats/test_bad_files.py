@@ -224,9 +224,9 @@ def test_columns_that_contradict_each_other_are_refused(columns, sentence):
 
 
 def test_a_newer_format_says_what_reads_it(tmp_path):
-    table = dense().table.replace_schema_metadata({b"manul": b'{"format": 4, "colour": "red"}'})
+    table = dense().table.replace_schema_metadata({b"manul": b'{"format": 5, "colour": "red"}'})
     pq.write_table(table, tmp_path / "run.parquet")
-    with pytest.raises(FileError, match=r"run\.parquet has format 4, but this version reads format 3\. Update manul"):
+    with pytest.raises(FileError, match=r"run\.parquet has format 5, but this version reads format 4\. Update manul"):
         Log.read(tmp_path / "run.parquet")
 
 

@@ -13,7 +13,7 @@ def play_round(kept, rng, expected):
     if what == "decide":
         first = max(expected["decided"], default=0) + rng.choice([1, 1, 5])
         block = kept.decide(first, rng.choice([1, 3]), time=rng.uniform(0, 10))
-        expected["decided"] |= dict.fromkeys(block.all_numbers(), block.time)
+        expected["decided"] |= {each.number: block.time for each in block.decisions()}
     elif what == "lose" and set(expected["decided"]) - set(expected["settled"]):
         number = rng.choice(sorted(set(expected["decided"]) - set(expected["settled"])))
         kept.lose(number, kind=rng.choice(OUTCOMES))

@@ -12,10 +12,13 @@ import numpy as np
 from manul import _core
 from manul.actions.decision import Arm, Decision
 from manul.actions.distribution import Atoms, Distribution, Scaled
+from manul.actions.distributions import Distributions
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import SPREAD, Number
 from manul.actions.kinds.span import Span
+from manul.actions.levels import DrawnLevels, KnobLevels
 from manul.actions.limits import check_limits
+from manul.actions.pieces import pieces_of
 from manul.actions.space import ActionSpace, several_knobs
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
@@ -59,6 +62,19 @@ class BaselineArm:
         arm: Arm = "learner" if learner else "baseline"
         by_knob = dict.fromkeys(action, mixed) if isinstance(action, dict) and len(action) == 1 else None
         return Decision(action, mixed, None, None if floor is None else share * floor, by_knob, arm)
+
+
+def mixed_levels(space: ActionSpace[Any], learner: Decision, baseline: BaselineArm, share: float) -> DrawnLevels | None:
+    """The levels of a mixture with a `share` of what a decision of the learner was drawn from; None if they are unknown.
+
+    A mixture of products is no product, so that several knobs have none.
+    """
+    if len(space.knobs) > 1 or learner.levels is None:
+        return None
+    own = None if space.is_number else space
+    ((name, pieces),) = pieces_of(Distributions([baseline.distribution], own)).items()
+    levels = KnobLevels.of_pieces(pieces, is_discrete=space.knobs[0][1].is_discrete)
+    return DrawnLevels({name: learner.levels[name].mix(levels, share) if share > 0 else levels})
 
 
 class Baseline(Protocol):

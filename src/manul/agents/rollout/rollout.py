@@ -16,12 +16,13 @@ from manul.actions.decision import A, Decision, Decisions, Narrowing
 from manul.actions.distribution import Atoms
 from manul.actions.distributions import Distributions, Mixture, distributions_of
 from manul.actions.kinds.choice import Choice
+from manul.actions.levels import DrawnLevels, join_drawn
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.agents.base import BaseAgent
 from manul.agents.mapped import Mapped, SaveableAgent
 from manul.agents.rollout import rollout_files
-from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline
+from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline, mixed_levels
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
@@ -32,7 +33,7 @@ from manul.errors import InputError, ParameterError
 from manul.outcomes import PartValue
 from manul.outcomes.parts import PartsReader, read_report, read_reports
 from manul.policies.plot_mixin import PlotMixin
-from manul.policies.policy import Agent
+from manul.policies.policy import Agent, TellsLevels
 from manul.utils import model_files
 from manul.utils.validation import check_numbers, check_seed, check_shape
 
@@ -161,18 +162,33 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         *,
         action: A | None = None,
         time: float | None = None,
+        levels: bool = False,
     ) -> Decision[A]:
         """Draw an action from the learner or the baseline, for a `context` and `within` as in `Auto.decide`.
 
         `action` is the caller's own one if the baseline is the caller. The decision has the density of the mixture of both
         arms, the `arm` that made it, and its number as `id`. Several knobs have one joint density: a mixture is no product
-        of densities by knob. `time` is in seconds, for a rollout with `patience_seconds`.
+        of densities by knob. `time` is in seconds, for a rollout with `patience_seconds`. With `levels`, the decision says what
+        it was drawn from, if there is one knob.
         """
         self._check_time(time)
         baseline = self.baseline.arm(context, within, action)
         if self.space.is_number and not self._density_is_checked:
             self._learner(context, within)
-        return self._draw(context, within, baseline, time)
+        drawn_from = self._drawn_from(context, within, baseline) if levels else None
+        return self._draw(context, within, baseline, time)._replace(drawn=drawn_from)
+
+    @property
+    def tells_levels(self) -> bool:
+        """Whether decisions can say what they were drawn from: if those of the learner can, and there is one knob."""
+        return isinstance(self.agent, TellsLevels) and self.agent.tells_levels and len(self.space.knobs) == 1
+
+    def _drawn_from(self, context: Context, within: Any, baseline: BaselineArm) -> DrawnLevels | None:
+        """What the next decision is drawn from, if it is known."""
+        if not self.tells_levels:
+            return None
+        learner = self.agent.decide_again(self.decisions, context, within, levels=True)
+        return mixed_levels(self.space, learner, baseline, self.traffic)
 
     def learn(
         self,
@@ -203,10 +219,11 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         *,
         actions: Any = None,
         time: float | None = None,
+        levels: bool = False,
     ) -> Decisions[A]:
         """Draw an action for each row of `contexts`; `within` has a narrower range and `actions` an action of the caller for each row.
 
-        The `time` is that of `decide`.
+        The `time` and `levels` are those of `decide`.
         """
         self._check_time(time)
         rows = _rows(contexts)
@@ -217,7 +234,10 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         alike = isinstance(rows, np.ndarray) and within is None
         for row, narrowed in zip(rows[:1] if alike else rows, ranges, strict=False):
             self._look_up(row, narrowed, None)
-        drawn = [self._draw(*each, time) for each in zip(rows, ranges, baselines, strict=True)]
+        drawn, drawn_from = [], []
+        for each in zip(rows, ranges, baselines, strict=True):
+            drawn_from.append(self._drawn_from(*each) if levels else None)
+            drawn.append(self._draw(*each, time))
         ends: Any = {} if within is None else {"within": ranges}
         if self.space.is_number and within is not None:
             lows, highs = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
@@ -230,6 +250,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             densities_by_knob={names[0]: densities} if self.space.is_named and len(names) == 1 else None,
             arms=np.array([each.arm for each in drawn]),
             ids=np.array([each.id for each in drawn], dtype=np.int64),
+            drawn=DrawnLevels(join_drawn(drawn_from)) if levels else None,
             **ends,
         )
 
@@ -285,8 +306,7 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         floor = self.agent.decide_again(self.decisions, context, within).floor
         if action is None:
             return 0.0, floor
-        rows = [context] if conversion.is_named(context) else conversion.row(context)[np.newaxis]
-        learner = distributions_of(self.agent, rows, None if within is None else [within])
+        learner = distributions_of(self.agent, conversion.one_row(context), None if within is None else [within])
         return float(learner.density([action])[0]), floor
 
     def _draw(self, context: Context, within: Any, baseline: BaselineArm, time: float | None) -> Decision[A]:

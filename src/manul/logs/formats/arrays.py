@@ -15,6 +15,7 @@ from manul.contexts.schema import ContextSchema, Field, cast_column
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import InputError
 from manul.logs.formats import log_schema as columns
+from manul.logs.formats.level_columns import LEVELS, level_array, level_type
 from manul.logs.formats.log_schema import Metadata
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
             f"contexts must be a table with one row per context, got shape {contexts.shape}. Use reshape(-1, width).",
             "contexts",
         )
-    given = {**VIEWS, **TEXTS, "densities_by_knob": "density_by_knob", "within": "within"}
+    given = {**VIEWS, **TEXTS, "densities_by_knob": "density_by_knob", "within": "within", "levels": LEVELS}
     optional = [column for view, column in given.items() if views.get(view) is not None]
     parts = {columns.PART + name: column for name, column in (views.get("parts") or {}).items()}
     optional += parts
@@ -57,6 +58,8 @@ def table_of(views: Mapping[str, Any], metadata: Metadata) -> pa.Table:
     if metadata.knobs is not None:
         data |= _knob_data(views, metadata.knobs)
     data |= {column: pa.array(views[view], pa.string()) for view, column in TEXTS.items() if column in optional}
+    if LEVELS in optional:
+        data[LEVELS] = level_array(views["levels"], metadata.knobs)
     data["context"] = columns.dense_column(contexts)
     return pa.table(data, schema=schema)
 
@@ -145,6 +148,22 @@ def with_names(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
     contexts = pa.StructArray.from_arrays(lists, ["index", "value"]).cast(columns.sparse_type())
     renamed = table.set_column(table.column_names.index("context"), "context", contexts)
     return renamed.replace_schema_metadata(replace(metadata, names=names, width=len(names)).to_arrow())
+
+
+def with_levels(table: pa.Table, *, wanted: bool) -> pa.Table:
+    """The table with a column of levels if it is `wanted`, which are unknown unless it has them already."""
+    import pyarrow as pa
+
+    if wanted == (LEVELS in table.column_names):
+        return table
+    metadata = Metadata.from_arrow(table.schema.metadata)
+    if not wanted:
+        return table.drop_columns(LEVELS).replace_schema_metadata(replace(metadata, levels=False).to_arrow())
+    # Before the contexts, as `schema_of` has it, so that tables with levels have the same schema.
+    others = {*columns.user_columns(table.schema), *columns.part_columns(table.schema), "context"}
+    place = next(place for place, name in enumerate([*table.column_names, "context"]) if name in others)
+    table = table.add_column(place, LEVELS, pa.nulls(len(table), level_type(metadata.knobs)))
+    return table.replace_schema_metadata(replace(metadata, levels=True).to_arrow())
 
 
 def with_types(table: pa.Table, schema: ContextSchema) -> pa.Table:

@@ -12,6 +12,7 @@ from manul.contexts import data_frames
 from manul.contexts.dates import CLOCK, DATE
 from manul.contexts.schema import ContextSchema, Field, cast_column
 from manul.errors import FileError, InputError
+from manul.logs.formats.level_columns import LEVELS, RULE, level_type, parse_levels
 from manul.logs.formats.log_schema import (
     NUMBERS,
     REWARD,
@@ -103,7 +104,7 @@ class SchemaAdapter:
         if self.knobs is not None and self.knobs.knobs[0][1].is_option:
             texts = (*texts, "action")
         for name in (*NUMBERS, *self.optional):
-            if name not in texts and name in schema.names and _is_text(schema, name, path):
+            if name not in (*texts, LEVELS) and name in schema.names and _is_text(schema, name, path):
                 raise FileError(f"{path}: column {self._stated(name)} must be numbers, got text.", self._stated(name))
         if (
             "within" in self.optional
@@ -129,6 +130,8 @@ class SchemaAdapter:
             table, rows = table.filter(good), rows[good]
         if self.knobs is not None:
             table, rows = self._fit_knobs(table, rows, self.knobs)
+        if LEVELS in self.optional:
+            table, rows = self._fit_levels(table, rows)
         contexts, good = self._contexts(table, rows)
         if not good.all():
             table, rows = table.filter(good), rows[good]
@@ -216,6 +219,24 @@ class SchemaAdapter:
                 good &= known
             place = table.column_names.index(name)
             table = table.set_column(place, name, knob_array(name, parts, knobs))
+        return (table, rows) if good.all() else (table.filter(good), rows[good])
+
+    def _fit_levels(self, table: pa.Table, rows: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """The table with its levels in the type of the log, without rows whose levels are invalid."""
+        import pyarrow as pa
+
+        column, wanted = table.column(LEVELS), level_type(self.knobs)
+        if column.type.equals(wanted):
+            return table, rows
+        good, values = np.ones(len(table), dtype=np.bool_), []
+        for index, given in enumerate(column.to_pylist()):
+            try:
+                values.append(parse_levels(given, self.knobs))
+            except ValueError:
+                values.append(None)
+                good[index] = False
+                self.problems.report(int(rows[index]), LEVELS, RULE, given)
+        table = table.set_column(table.column_names.index(LEVELS), LEVELS, pa.array(values, wanted))
         return (table, rows) if good.all() else (table.filter(good), rows[good])
 
     def _check_widths(self, table: pa.Table, rows: np.ndarray) -> np.ndarray:

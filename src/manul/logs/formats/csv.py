@@ -22,6 +22,7 @@ from manul.contexts.schema import ContextSchema, Field
 from manul.errors import FileError, InputError
 from manul.logs.formats import log_schema as schemas
 from manul.logs.formats import register_format
+from manul.logs.formats.level_columns import LEVELS
 from manul.logs.formats.log_schema import (
     NUMBERS,
     RESERVED,
@@ -50,7 +51,7 @@ from manul.logs.formats.readers import (
     seconds,
     unnamed_knob,
 )
-from manul.logs.formats.row_tables import KnobParser
+from manul.logs.formats.row_tables import KnobParser, read_levels
 from manul.logs.formats.text_columns import dense_rows, stated_columns, texts
 from manul.logs.formats.text_lines import Output, lines
 
@@ -259,6 +260,9 @@ class _Columns:
     def _column(self, name: str, values: Sequence[str], rows: object, good: object, problems: Problems) -> pa.Array:
         import pyarrow as pa
 
+        if name == LEVELS:
+            levels = _parsed(values, partial(read_levels, knobs=self.parser), rows, good, problems)  # type: ignore[arg-type]
+            return pa.array(levels, self.schema.field(name).type)
         if name in (*schemas.TEXTS, "within") or (name in self.schema.names and is_text(self.schema, name)):
             return pa.array([value or None for value in values], pa.string())
         return _numbers(schemas.stated_name(name, self.metadata), values, rows, good, problems)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from manul.contexts import data_frames
 from manul.contexts.records import distinct_names, is_missing, is_record, to_fields
 from manul.contexts.schema import ContextSchema, Field, context_columns
 from manul.errors import InputError
+from manul.logs.formats.level_columns import LEVELS, level_texts
 from manul.logs.formats.log_schema import (
     INDEX,
     Metadata,
@@ -203,8 +204,13 @@ def _attributes(text: object, names: list[str]) -> Metadata:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """A table with a column for each number of dense contexts, and for each of several knobs."""
+    """A table with a column for each number of dense contexts, and for each of several knobs, and levels as JSON."""
+    import pyarrow as pa
+
     table = flat_knobs(table)
+    if LEVELS in table.column_names:
+        texts = pa.array(level_texts(single_array(table, LEVELS)), pa.string())
+        table = table.set_column(table.column_names.index(LEVELS), LEVELS, texts)
     if "context" not in table.column_names or context_layout(table.schema) != "dense":
         return table
     context = single_array(table, "context")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manul.logs.formats import register_format
+from manul.logs.formats.level_columns import LEVELS
 from manul.logs.formats.log_schema import (
     KNOB_COLUMNS,
     NUMBERS,
@@ -22,7 +23,7 @@ from manul.logs.formats.log_schema import (
     stated_name,
 )
 from manul.logs.formats.readers import BadRow, Piece, Problems, knobs_of_file, number, part_number, seconds
-from manul.logs.formats.row_tables import KnobParser, Row, read_rows
+from manul.logs.formats.row_tables import KnobParser, Row, read_levels, read_rows
 from manul.logs.formats.text_columns import json_objects
 from manul.logs.formats.text_lines import Output, lines
 
@@ -94,7 +95,7 @@ def json_object(line: str) -> dict[str, object]:
 
 
 def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
-    """Parse an optional member: a time, an end of the range, an id, or what belongs to several knobs.
+    """Parse an optional member: a time, an end of the range, an id, levels, or what belongs to several knobs.
 
     >>> optional("id", 7), optional("low", 7)
     ('7', 7.0)
@@ -102,6 +103,8 @@ def optional(name: str, value: object, knobs: KnobParser | None = None) -> Any:
     if name in KNOB_COLUMNS:
         assert knobs is not None
         return knobs.within(value) if name == "within" else None if value is None else knobs.values(name, value)
+    if name == LEVELS:
+        return read_levels(value, knobs)
     if is_part(name):
         return part_number(name, value)
     if name in TEXTS:

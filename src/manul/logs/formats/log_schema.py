@@ -4,11 +4,11 @@
 `rewards`; files may have a column `reward` instead of `loss`, which CSV and JSON Lines write for such a log. In the same
 way, `estimated_density` instead of `density` says that the densities were estimated, and the metadata has
 `densities_estimated`.
-`low`, `high`, `floor` (the smallest density that the logged policy gave any action), `time` (seconds), `id` and
-`rollout_arm` ("learner" or "baseline") are optional, and so are the parts of outcomes, `part.NAME`, which are numbers; the
-metadata has `parts`, and the `formula` with their kinds if it is known. In a file without metadata, all columns `part.NAME` are
-parts. The context is a column `context` (a fixed-size list of float32, or a
-struct of the lists `index` and `value`), or all other columns, each of the type of its field (`contexts.schema`).
+`low`, `high`, `floor` (the smallest density that the logged policy gave any action), `density_levels` (what the action was
+drawn from; the metadata has `levels`), `time` (seconds), `id` and `rollout_arm` ("learner" or "baseline") are optional, and
+so are the parts of outcomes, `part.NAME`, which are numbers; the metadata has `parts`, and the `formula` with their kinds if
+it is known. In a file without metadata, all columns `part.NAME` are parts. The context is a column `context` (a fixed-size
+list of float32, or a struct of the lists `index` and `value`), or all other columns, each of the type of its field (`contexts.schema`).
 The metadata holds the format version, the ranges, and for a sparse context its width and the names of its features. In
 format 1, fields of contexts were numbers or texts only, and the metadata says which had been dates, flags or lists.
 If actions have several knobs, `action` is a struct of their values, and the metadata has the knobs and `limits`;
@@ -36,14 +36,15 @@ from manul.actions.space import ActionSpace
 from manul.contexts.schema import ContextSchema, Field
 from manul.contexts.sparse_features import SparseFeatures
 from manul.errors import FileError, InputError, ParameterError
+from manul.logs.formats.level_columns import LEVELS, level_type
 from manul.outcomes import Outcome
 from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VERSION = 3  # of logs with parts or a formula; others are written as those of version 2
-WITHOUT_PARTS = 2
+VERSION = 4  # of logs with levels; others are written as those of the version that can read them
+WITH_PARTS, WITHOUT_PARTS = 3, 2
 REWARD = "reward"
 ESTIMATED_DENSITY = "estimated_density"
 NUMBERS = ("action", "density", "loss")
@@ -51,7 +52,7 @@ RANGE = ("low", "high")
 FLOOR = "floor"
 ARM = "rollout_arm"
 TEXTS = ("id", ARM)
-OPTIONAL = (*RANGE, FLOOR, "time", *TEXTS)
+OPTIONAL = (*RANGE, FLOOR, "time", *TEXTS, LEVELS)
 _ESTIMATE = " Estimate it with density='estimate'."
 RESERVED = (*NUMBERS, *OPTIONAL, "context")
 KNOB_COLUMNS = ("density_by_knob", "within")  # of logs with several knobs
@@ -65,6 +66,7 @@ FLAGS = (
     "converted",
     "parts",
     "formula",
+    "levels",
 )  # in the metadata only if true, or given
 INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
 STRUCTS = {"action": "action.", "density_by_knob": "density."}  # the prefixes of flat columns
@@ -92,6 +94,7 @@ class Metadata:
     converted: Mapping[str, str] | None = None  # fields of a log of format 1 that had been dates or lists
     parts: bool = False  # whether columns `part.NAME` are parts; in older logs, they are fields of contexts
     formula: Mapping[str, Any] | None = None  # with the kinds of its parts and its hints, as an outcome is described
+    levels: bool = False  # whether there is a column of levels
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -118,7 +121,8 @@ class Metadata:
         if self.knobs is not None:
             values["knobs"] = self.knobs.describe()
             values |= {"limits": list(map(str, self.knobs.limits))} if self.knobs.limits else {}
-        version = VERSION if self.parts or self.formula is not None else WITHOUT_PARTS
+        oldest = WITH_PARTS if self.parts or self.formula is not None else WITHOUT_PARTS
+        version = VERSION if self.levels else oldest
         return json.dumps({"format": version, **values}, sort_keys=True).encode()
 
     @staticmethod
@@ -168,7 +172,7 @@ def _decode(text: bytes) -> tuple[object, Metadata | None]:
     """The version of metadata, and the metadata if it is this version's; raises ValueError or TypeError."""
     values: dict[str, Any] = dict(json.loads(text))
     version = values.pop("format", VERSION)
-    if version not in (1, WITHOUT_PARTS, VERSION):
+    if version not in (1, WITHOUT_PARTS, WITH_PARTS, VERSION):
         return version, None
     if "changes" in values:  # of format 1
         values["converted"] = dict(values.pop("changes")["converted"])
@@ -267,16 +271,19 @@ def schema_of(
         raise FileError("a log with several knobs has within instead of the columns low and high. Rename them.", "low")
     names = (*NUMBERS, *(name for name in (*KNOB_COLUMNS, *OPTIONAL) if name in optional), *filter(is_part, optional))
     columns = [pa.field(name, _own_type(name, knobs)) for name in names]
+    metadata = replace(metadata or Metadata(), levels=LEVELS in optional)
     if fields is not None:
         columns += [pa.field(name, field.arrow()) for name, field in fields.items()]
     else:
         columns.append(pa.field("context", dense_type(width) if width is not None else sparse_type()))
-    return pa.schema(columns, metadata=(metadata or Metadata()).to_arrow())
+    return pa.schema(columns, metadata=metadata.to_arrow())
 
 
 def _own_type(name: str, knobs: ActionSpace | None) -> pa.DataType:
     import pyarrow as pa
 
+    if name == LEVELS:
+        return level_type(knobs)
     if knobs is not None and name in STRUCTS:
         return column_type(name, knobs)
     return pa.string() if name in (*TEXTS, "within") else pa.float64()
@@ -401,7 +408,13 @@ def describe(schema: pa.Schema) -> str:
         "sparse": lambda: f"sparse contexts of {Metadata.from_arrow(schema.metadata).width} features",
     }[context_layout(schema)]()
     knobs = Metadata.from_arrow(schema.metadata).knobs
-    several = [] if knobs is None else [f"knobs {', '.join(knobs.names)}"]
+    several = (
+        []
+        if knobs is None
+        else [f"knobs {', '.join(knobs.names)}"]
+        if knobs.is_named
+        else [f"knob {knobs.knobs[0][1].written()}"]
+    )
     optional = (*KNOB_COLUMNS, *OPTIONAL) if several else OPTIONAL
     own = [*(name for name in optional if name in schema.names), *part_columns(schema)]
     return ", ".join([*several, contexts, *own])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import Field
 from manul.errors import InputError
+from manul.logs.formats.level_columns import LEVELS, RULE, are_levels, level_texts
 from manul.logs.formats.log_schema import (
     FLOOR,
     NUMBERS,
@@ -83,6 +84,8 @@ def _rules(table: pa.Table, metadata: Metadata, *, needs_density: bool) -> Itera
         floor = numbers(table, FLOOR)
         usable = np.isnan(floor) | are_within(floor, 0.0, values["density"])
         yield FLOOR, ~usable, "the smallest density, from 0 to the density of the action, or missing", CONTEXT_FLOOR
+    if LEVELS in table.column_names:
+        yield LEVELS, ~are_levels(single_array(table, LEVELS), metadata.knobs), RULE, REMEDY
     for name in part_columns(table.schema):
         kind = metadata.outcome.parts.get(name.removeprefix(PART))
         column, rule = numbers(table, name), "a finite number" if kind is None else KIND_RULES[kind]
@@ -150,6 +153,8 @@ def _bad_value(table: pa.Table, column: str, index: int) -> Any:
         part, _, name = column.partition(".")
         struct = table.column("action" if part == "action" else "density_by_knob")[index].as_py()
         return (struct or {}).get(name)
+    if column == LEVELS:
+        return level_texts(single_array(table, column))[index]
     value = table.column(column)[index].as_py()
     if isinstance(value, dict):
         value = value["value"]

@@ -15,6 +15,7 @@ import numpy as np
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import ContextSchema, Field
 from manul.errors import InputError
+from manul.logs.formats.level_columns import LEVELS, RULE, parse_levels
 from manul.logs.formats.log_schema import (
     INDEX,
     KNOB_COLUMNS,
@@ -240,6 +241,14 @@ def _value(name: str, value: object, own: Field, stated: Field) -> object:
 
 def _nan_to_none(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
+
+
+def read_levels(given: object, knobs: KnobParser | None) -> Any:
+    """The levels of one row of a text file; raises BadRow."""
+    try:
+        return parse_levels(given, None if knobs is None else knobs.knobs)
+    except ValueError:
+        raise BadRow(LEVELS, RULE, given) from None
 
 
 class KnobParser:

@@ -11,6 +11,7 @@ from manul.actions.space import ActionSpace
 from manul.contexts import data_frames, dates
 from manul.contexts.schema import Field
 from manul.errors import FileError
+from manul.logs.formats.level_columns import LEVELS, level_texts
 from manul.logs.formats.log_schema import (
     ESTIMATED_DENSITY,
     KNOB_COLUMNS,
@@ -62,6 +63,9 @@ def decision_columns(table: pa.Table, knobs: ActionSpace | None = None, *, flat:
     columns: dict[str, Texts] = {}
     for name in (*NUMBERS, *(KNOB_COLUMNS if knobs is not None else ()), *OPTIONAL):
         if name not in table.column_names:
+            continue
+        if name == LEVELS:
+            columns[name] = level_texts(single_array(table, name))
             continue
         if knobs is None or name not in STRUCTS:
             columns[name] = texts(table, name)

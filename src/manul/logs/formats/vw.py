@@ -17,6 +17,7 @@ import numpy as np
 
 from manul.errors import FileError
 from manul.logs.formats import register_format
+from manul.logs.formats.level_columns import LEVELS
 from manul.logs.formats.log_schema import ARM, Metadata
 from manul.logs.formats.readers import BadRow, Piece, Problems, number, reject_knobs
 from manul.logs.formats.row_tables import Row, read_rows
@@ -146,7 +147,7 @@ class Writer:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         reject_knobs(path, Metadata.from_arrow(schema.metadata).knobs)
         check_features(path, schema)
-        lost = [name for name in ("low", "high", "floor", "time", ARM) if name in schema.names]
+        lost = [name for name in ("low", "high", "floor", "time", ARM, LEVELS) if name in schema.names]
         lost += ["that densities were estimated"] if Metadata.from_arrow(schema.metadata).densities_estimated else []
         if lost:
             name = path.name.removesuffix(".partial")

@@ -1,6 +1,6 @@
 """Vowpal Wabbit's JSON: one object per line with `_label_ca`, features as members, namespaces as objects.
 
-Vowpal Wabbit ignores members that begin with an underscore, so low, high and time are stored as such. In its decision
+Vowpal Wabbit ignores members that begin with an underscore, so low, high, time and others are stored as such. In its decision
 service's JSON (dsjson), the features are in the member `c`, `EventId` is the id and `Timestamp` the time.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from manul.errors import FileError
 from manul.logs.formats import register_format
 from manul.logs.formats.jsonl import json_object, optional
+from manul.logs.formats.level_columns import LEVELS
 from manul.logs.formats.log_schema import ARM, RANGE, TEXTS, Metadata
 from manul.logs.formats.readers import BadRow, Piece, Problems, number, reject_knobs
 from manul.logs.formats.row_tables import Row, read_rows
@@ -29,7 +30,7 @@ ESTIMATED = "_densities_estimated"  # true if the densities were estimated; abse
 SERVICE = {"EventId", "Timestamp", "Version", "VWState"}  # one of them beside `c` is a sign of dsjson
 DEEPEST = 32  # levels of namespaces, as many as in contexts of agents
 SERVICE_MEMBERS = {"EventId": "id", "Timestamp": "time"}
-MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "floor", "time", ARM)}}
+MEMBERS = {"_tag": "id", **{f"_{name}": name for name in (*RANGE, "floor", "time", ARM, LEVELS)}}
 
 
 def read(problems: Problems, size: int) -> Iterator[Piece]:

@@ -110,8 +110,11 @@ class Loop:
 
     def status(self, trouble: str | None) -> wire.Status:
         """The current status; reads the store."""
-        counts, settings, model = self._store.counts(self.number), self.settings, self.model
+        counts, settings = self._store.counts(self.number), self.settings
         assert settings.losses is not None
+        with self.model.hold() as model:  # of one event, not of some that are being learned
+            learned, refused, event = model.learned, model.refused, model.event
+            width, epsilon = seen_by(model.agent).width, model.agent.current_epsilon
         return wire.Status(
             name=self.name,
             actions=settings.actions,
@@ -129,16 +132,16 @@ class Loop:
             paused=self.paused,
             created=self.created,
             decisions=counts.decisions,
-            learned=model.learned,
+            learned=learned,
             waiting=counts.decisions - counts.outcomes,
             mean_loss=counts.loss_sum / counts.outcomes if counts.outcomes else None,
             late=counts.late,
             defaulted=counts.defaulted,
-            refused=model.refused,
+            refused=refused,
             events=counts.events,
-            model=model.event,
-            width=seen_by(model.agent).width,
-            epsilon=model.agent.current_epsilon,
+            model=event,
+            width=width,
+            epsilon=epsilon,
             trouble=trouble,
         )
 

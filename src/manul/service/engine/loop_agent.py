@@ -11,12 +11,14 @@ import numpy as np
 import manul
 from manul.actions.decision import Decision, Decisions
 from manul.actions.distributions import Distributions
+from manul.actions.levels import DrawnWindows
 from manul.actions.schedules import from_description
 from manul.actions.space import ActionSpace
 from manul.agents.agent_registry import AGENTS
 from manul.contexts.schema import Context
 from manul.errors import ManulError
 from manul.outcomes import Outcome, outcome_of
+from manul.policies.policy import TellsLevels
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
@@ -32,10 +34,10 @@ class LoopAgent(Protocol):
     outcome: Outcome
     current_epsilon: float
 
-    def decide_again(self, number: int, context: Context, within: Any = None) -> Decision:
+    def decide_again(self, number: int, context: Context, within: Any = None, **asked: Any) -> Decision:
         """Draw the decision of a number without counting it."""
 
-    def decide_many_again(self, numbers: Any, contexts: Any, within: Any = None) -> Any:
+    def decide_many_again(self, numbers: Any, contexts: Any, within: Any = None, **asked: Any) -> Any:
         """Draw the decisions of many numbers without counting them."""
 
     def learn(self, context: Context, decision: Any, **outcome: float) -> None:
@@ -140,19 +142,42 @@ def draw_many(
     """Draw many actions, each exactly as if it were drawn alone; `matrix` has the contexts unless they are mappings."""
     if matrix is not None and agent.space.is_number:
         narrowed = [within or agent.actions for within in withins] if any(withins) else None
-        drawn: Decisions = agent.decide_many_again(np.array(numbers, np.uint64), matrix, narrowed)
+        drawn: Decisions = agent.decide_many_again(np.array(numbers, np.uint64), matrix, narrowed, **asked(agent))
         return drawn
-    return [agent.decide_again(*each) for each in zip(numbers, contexts, withins, strict=True)]
+    levels = asked(agent)
+    return [agent.decide_again(*each, **levels) for each in zip(numbers, contexts, withins, strict=True)]
+
+
+def asked(agent: LoopAgent) -> dict[str, bool]:
+    """What is asked of an agent beside a decision: what it was drawn from, if the agent can tell."""
+    return {"levels": True} if isinstance(agent, TellsLevels) and agent.tells_levels else {}
 
 
 def split(decisions: Decisions | list[Decision]) -> tuple[Sequence[Any], ...]:
-    """The actions, the densities, the floors and the densities by knob of decisions."""
+    """The actions, the densities, the floors, the densities by knob, the windows and the levels of decisions."""
     if isinstance(decisions, list):
-        columns = [(each.action, each.density, each.floor, each.densities) for each in decisions]
+        columns = [(each.action, each.density, each.floor, each.densities, *_drawn(each)) for each in decisions]
         return tuple(zip(*columns, strict=True))
     actions, nothing = decisions.actions.tolist(), [None] * len(decisions.actions)
     floors = nothing if decisions.floors is None else decisions.floors.tolist()
-    return actions, decisions.densities.tolist(), floors, nothing
+    windows = windows_of(decisions)
+    rows = nothing if windows is None else windows.reshape(len(actions), -1).tolist()
+    return actions, decisions.densities.tolist(), floors, nothing, rows, nothing
+
+
+def windows_of(decisions: Decisions) -> Floats | None:
+    """What many decisions were drawn from, as the core says it, if they say so."""
+    return decisions.drawn.windows if isinstance(decisions.drawn, DrawnWindows) else None
+
+
+def _drawn(decision: Decision) -> tuple[list[float] | None, list[list[float]] | None]:
+    """What one decision was drawn from: its windows, or the levels of one knob."""
+    if isinstance(decision.drawn, DrawnWindows):
+        return decision.drawn.windows.tolist(), None
+    if decision.levels is None:
+        return None, None
+    ((_, levels),) = decision.levels.items()
+    return None, [list(each) for each in levels.row(0)] or None
 
 
 def density_of(agent: LoopAgent, context: Context, action: Any, within: Any) -> tuple[float, float]:

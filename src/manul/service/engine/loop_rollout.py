@@ -11,12 +11,12 @@ import msgspec
 from manul.actions.decision import Decision, Narrowing, Within
 from manul.actions.space import ActionSpace
 from manul.agents.rollout import rollout_files
-from manul.agents.rollout.baselines import CALLER, Baseline, PolicyBaseline, check_baseline
+from manul.agents.rollout.baselines import CALLER, Baseline, PolicyBaseline, check_baseline, mixed_levels
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.errors import ManulError
-from manul.service.engine.loop_agent import from_bytes
+from manul.service.engine.loop_agent import asked, from_bytes
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
@@ -102,7 +102,7 @@ class LoopRollout:
                 "action",
             )
         baseline = self.baseline.arm(context, within, callers_action)
-        learner = agent.decide_again(key, context, within)
+        learner = agent.decide_again(key, context, within, **asked(agent))
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
         share = self.in_flight.share(self.progress) if playing else 0.0
@@ -113,7 +113,8 @@ class LoopRollout:
 
         drawn = baseline.draw(self.seed, key, share, decide=lambda: learner, look_up=look_up)
         ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share)
-        return drawn._replace(within=within), RolloutTicket(self.event, *ticket)
+        mixed = mixed_levels(agent.space, learner, baseline, share)
+        return drawn._replace(within=within, drawn=mixed), RolloutTicket(self.event, *ticket)
 
     @property
     def stated_baseline(self) -> Any:

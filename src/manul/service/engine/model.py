@@ -290,18 +290,18 @@ class Model:
         outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
         with self._changing():
             self._judge(outcomes)
-            if outcomes and not self.learn_many(outcomes):
-                for event, decision in outcomes:
+            learned = self.learn_many(outcomes)
+            for event, decision in facts:
+                if not learned and event.kind in OUTCOMES:
                     with self._skip_on_error(event):
                         self.learn_one(event, decision)
-                    self.event = event.number
-            if self.rollout is not None:
-                for event, decision in facts:
-                    with self._skip_on_error(event):  # the model has learned them, and must not do so again
+                if self.rollout is not None:
+                    with self._skip_on_error(event):  # the model has learned it, and must not do so again
                         self.rollout.add(event, decision)
+                self.refused += event.kind == "damaged"
+                self.event = event.number  # last: whoever waits for it finds it in the rollout too
+            if self.rollout is not None:
                 self.rollout.forget_judged()
-            self.refused += sum(event.kind == "damaged" for event, _ in facts)
-            self.event = facts[-1][0].number if facts else self.event
 
     def _judge(self, facts: Sequence[Fact]) -> None:
         """Note how likely the model was to take the caller's actions, before it learns from them."""

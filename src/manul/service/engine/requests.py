@@ -12,7 +12,7 @@ from manul.errors import ManulError
 from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_agent import matrix_of, split
+from manul.service.engine.loop_agent import matrix_of, split, windows_of
 from manul.service.engine.losses import ReportedLoss, stated
 from manul.service.engine.model import refusal
 from manul.service.errors import Conflict, Invalid
@@ -137,12 +137,13 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
         keys = [number if id_ is None else seed_of(loop.name, id_) for number, id_ in zip(numbers, ids, strict=True)]
     matrix, epoch = matrix_of(contexts), loop.epoch
     decisions, model, tickets = loop.model.draw(numbers, keys, contexts, withins, actions, matrix)
-    chosen, densities, floors, by_knob = split(decisions)
+    chosen, densities, floors, by_knob, windows, levels = split(decisions)
     kept: Iterable[Any] = repeat(None)
     if named and tickets[0] is not None:
         kept = [None if id_ is None else action for id_, action in zip(ids, actions, strict=True)]
     first_half = (numbers, ids, contexts, withins, chosen, densities, repeat(time), repeat(model), repeat(False))
-    rows = decision_rows(zip(*first_half, floors, by_knob, tickets, repeat(epoch), kept, strict=False))
+    last_half = (floors, by_knob, tickets, repeat(epoch), kept, windows, levels)
+    rows = decision_rows(zip(*first_half, *last_half, strict=False))
     place = 0
     for request in requests:
         request.rows = rows[place : place + request.count]
@@ -150,7 +151,7 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
     if named or matrix is None or not isinstance(decisions, Decisions):
         return None
     columns = (numbers, decisions.actions, decisions.densities, matrix, withins, decisions.floors)
-    return pack_columns(time, model, *columns, epoch)
+    return pack_columns(time, model, *columns, epoch, windows_of(decisions))
 
 
 def seed_of(loop: str, given: str) -> int:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manul.actions.levels import DrawnWindows, KnobLevels
 from manul.actions.space import ActionSpace
 from manul.contexts.data_frames import from_json
 from manul.contexts.schema import ContextSchema
 from manul.errors import ManulError
+from manul.logs.formats.level_columns import LEVELS, level_array
 from manul.logs.formats.log_schema import (
     ARM,
     FLOOR,
@@ -57,12 +59,13 @@ def write(
 
     `only` are the first numbers of the blocks to include, if not all.
     """
-    schema, by_knob, arms, sizes = ContextSchema(), True, False, list[int]()
+    schema, by_knob, arms, levels, sizes = ContextSchema(), True, False, False, list[int]()
     with tempfile.TemporaryFile() as spool:  # the columns are known only after the last row, but the store is read once
         for rows in pages(store, loop.number, after, through, only):
             schema = schema.merge(_schema(_contexts(rows)), strict=False)
             by_knob &= all(decision.densities is not None for decision, *_ in rows)
             arms |= any(decision.ticket is not None for decision, *_ in rows)
+            levels |= any(decision.windows is not None or decision.levels is not None for decision, *_ in rows)
             if rows:
                 sizes.append(len(rows))
                 pickle.dump(rows, spool)
@@ -72,7 +75,7 @@ def write(
         with LogWriter(path) as writer:
             for _ in sizes:
                 rows = pickle.load(spool)  # written above
-                writer.write(log_of(loop, rows, schema, by_knob=by_knob, arms=arms))
+                writer.write(log_of(loop, rows, schema, by_knob=by_knob, arms=arms, levels=levels))
     return sum(sizes)
 
 
@@ -124,10 +127,12 @@ def log_of(
     contexts: npt.ArrayLike | None = None,
     by_knob: bool | None = None,
     arms: bool = False,
+    levels: bool = False,
 ) -> Log:
     """Convert rows to a log. `schema` has the fields of contexts that are mappings, if they are known already; `contexts`
     are numbers that replace the contexts of the rows. `by_knob` says whether the log has the densities of several knobs; by
-    default, if all rows have them. `arms` says whether it has the arms of a rollout."""
+    default, if all rows have them. `arms` says whether it has the arms of a rollout, and `levels` whether it has
+    what the actions were drawn from."""
     import pyarrow as pa
 
     decisions = [each for each, *_ in rows]
@@ -137,13 +142,14 @@ def log_of(
     knobs = None if loop.space.is_number else loop.space
     action_range = loop.space.actions if knobs is None else None
     ranges: Any = {"action_range": action_range, "knobs": knobs}
+    drawn = levels_of(loop.space, decisions) if levels else None
     outcome = loop.settings.outcome
     if contexts is not None or not named:
         matrix = np.array([each.context for each in decisions] if contexts is None else contexts, np.float32)
         if knobs is None:
             views: Any = {VIEWS[name]: column for name, column in columns.items() if name in VIEWS}
             parts = {name: columns[PART + name] for name in outcome.parts} or None
-            return Log(matrix, **views, **ranges, outcome=outcome, parts=parts)
+            return Log(matrix, **views, **ranges, outcome=outcome, parts=parts, levels=drawn)
         columns["context"] = dense_column(matrix)
     else:
         reserved = reserved_names(several=knobs is not None)
@@ -151,7 +157,9 @@ def log_of(
         for name, field in schema.fields.items():
             column = PREFIX + name if name in reserved else name
             columns[column] = field.to_arrow([context.get(name) for context in mappings], name)
-    metadata = Metadata(parts=outcome.formula is not None).with_outcome(outcome)
+    if drawn is not None:
+        columns[LEVELS] = level_array(drawn, knobs)
+    metadata = Metadata(parts=outcome.formula is not None, levels=drawn is not None).with_outcome(outcome)
     table = pa.table(columns).replace_schema_metadata(metadata.to_arrow())
     try:
         return Log.from_table(table, **ranges)
@@ -177,6 +185,27 @@ def _columns(loop: Loop, rows: Sequence[Row], *, by_knob: bool | None, arms: boo
     ends = np.array([each.within or loop.space.actions for each in decisions], np.float64)
     columns |= {"action": np.array([each.action for each in decisions]), "low": ends[:, 0], "high": ends[:, 1]}
     return {name: columns[name] for name in (*VIEWS, *columns) if name in columns}
+
+
+def levels_of(space: ActionSpace, decisions: Sequence[DecisionRow]) -> dict[str, KnobLevels]:
+    """What decisions were drawn from, by knob; unknown ones have no levels."""
+    plain = [row for row, each in enumerate(decisions) if each.windows is not None]
+    mixed = [row for row, each in enumerate(decisions) if each.levels is not None]
+    known = {*plain, *mixed}
+    order = np.argsort([*plain, *mixed, *(row for row in range(len(decisions)) if row not in known)])
+    withins = [decisions[row].within for row in plain]
+    ends: Any = space.boxes(withins, len(plain))
+    if space.is_number:
+        ends = np.array([within or space.actions for within in withins], np.float64).reshape(-1, 2).T
+    windows = np.array([decisions[row].windows for row in plain], np.float64)
+    drawn = DrawnWindows(space, windows, *ends).levels
+    parts = {}
+    for name, knob in space.knobs:
+        of_windows = KnobLevels.of_rows([], is_discrete=knob.is_discrete) if drawn is None else drawn[name]
+        of_rollouts = [KnobLevels.of_rows([decisions[row].levels or []], is_discrete=knob.is_discrete) for row in mixed]
+        unknown = of_windows.unknown(len(decisions) - len(known))
+        parts[name] = KnobLevels.join([of_windows, *of_rollouts, unknown]).select(order)
+    return parts
 
 
 def _floor(decision: DecisionRow) -> float:

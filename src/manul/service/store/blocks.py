@@ -50,7 +50,8 @@ class DecisionRow(NamedTuple):
     `floor` is the smallest density of any action of the range; None if it is unknown, as in data of earlier versions. Of
     several knobs, `action`, `within` and `densities` are mappings. `ticket` is None if no rollout was running. `epoch` is part
     of the id that the service gives; None in data of earlier versions. `asked` is the action that the caller of a rollout would
-    have chosen, if the decision has an id.
+    have chosen, if the decision has an id. `windows` are what the knobs were drawn from, four numbers for each
+    (`actions.levels.DrawnWindows`); a decision of a rollout has `levels` instead, four numbers each. Both are None if that is unknown.
     """
 
     number: int
@@ -67,6 +68,8 @@ class DecisionRow(NamedTuple):
     ticket: RolloutTicket | None = None
     epoch: str | None = None
     asked: Action | None = None
+    windows: list[float] | None = None
+    levels: list[list[float]] | None = None
 
     @property
     def public_id(self) -> str:
@@ -115,6 +118,8 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     tickets: list[RolloutTicket | None] | None = None
     epoch: str | None = None
     asked: list[Any] | None = None
+    windows: bytes | None = None
+    levels: list[list[list[float]] | None] | None = None
 
     @property
     def first(self) -> int:
@@ -123,10 +128,6 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     @property
     def last(self) -> int:
         return int.from_bytes(self.numbers[-8:], "little")
-
-    def all_numbers(self) -> list[int]:
-        numbers: list[int] = np.frombuffer(self.numbers, "<u8").tolist()
-        return numbers
 
     def decisions(self) -> list[DecisionRow]:
         return self._rows(np.arange(self.count))
@@ -145,20 +146,28 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     def size(self) -> int:
         contexts = self.contexts if isinstance(self.contexts, list) else [self.contexts]
         knobs = self.actions if isinstance(self.actions, list) else []
-        return 400 + 60 * self.count + sum(map(len, contexts)) + sum(map(len, knobs))
+        drawn = len(self.windows or b"") + sum(200 * len(each or ()) for each in self.levels or ())
+        return 400 + 60 * self.count + sum(map(len, contexts)) + sum(map(len, knobs)) + drawn
 
     def _rows(self, places: Any) -> list[DecisionRow]:
         at: list[int] = places.tolist()
         nothing: list[Any] = [None] * len(at)
         numbers = np.frombuffer(self.numbers, "<u8")[places].tolist()
         densities, floors = (_known(column, places, nothing) for column in (self.densities, self.floors))
-        lists = (self.ids, self.tickets, self.asked)
-        ids, tickets, asked = (nothing if each is None else [each[place] for place in at] for each in lists)
+        lists = (self.ids, self.tickets, self.asked, self.levels)
+        ids, tickets, asked, levels = (nothing if each is None else [each[place] for place in at] for each in lists)
         contexts = self._contexts(places, at)
         shared = (repeat(self.time), repeat(self.model), repeat(self.observed))
         actions, withins, by_knob = self._knobs(places, at)
         first = (numbers, ids, contexts, withins, actions, densities)
-        return decision_rows(zip(*first, *shared, floors, by_knob, tickets, repeat(self.epoch), asked, strict=False))
+        last = (floors, by_knob, tickets, repeat(self.epoch), asked, self._windows(places, nothing), levels)
+        return decision_rows(zip(*first, *shared, *last, strict=False))
+
+    def _windows(self, places: Any, nothing: list[None]) -> list[Any]:
+        if self.windows is None:
+            return list(nothing)
+        windows = np.frombuffer(self.windows, "<f8").reshape(self.count, -1)[places].tolist()
+        return [None if each[-1] != each[-1] else each for each in windows]
 
     def _knobs(self, places: Any, at: Sequence[int]) -> Iterable[Sequence[Any]]:
         """The actions, the narrower ranges and the densities by knob."""
@@ -217,9 +226,18 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         "ids": [each.id for each in decisions],
         "tickets": [each.ticket for each in decisions],
         "asked": [each.asked for each in decisions],
+        "levels": [each.levels for each in decisions],
     }
     kept = {name: values for name, values in lists.items() if any(each is not None for each in values)}
-    return msgspec.structs.replace(block, observed=head.observed, **kept)
+    return msgspec.structs.replace(block, observed=head.observed, windows=_pack_windows(decisions), **kept)
+
+
+def _pack_windows(decisions: Sequence[DecisionRow]) -> bytes | None:
+    """The windows of decisions; unknown ones are NaN, and None if no decision has any."""
+    size = max((len(each.windows) for each in decisions if each.windows is not None), default=0)
+    if not size:
+        return None
+    return np.array([each.windows or [UNKNOWN] * size for each in decisions], "<f8").tobytes()
 
 
 def pack_columns(
@@ -232,6 +250,7 @@ def pack_columns(
     withins: Sequence[Within | None],
     floors: Floats | None = None,
     epoch: str | None = None,
+    windows: Floats | None = None,
 ) -> Block:
     """Pack decisions without ids that are given as columns; see `pack` for an example."""
     return Block(
@@ -245,6 +264,7 @@ def pack_columns(
         ends=pack_ranges(withins),
         floors=None if floors is None else floors.astype("<f8", copy=False).tobytes(),
         epoch=epoch,
+        windows=None if windows is None else windows.astype("<f8", copy=False).tobytes(),
     )
 
 
@@ -324,5 +344,8 @@ def _is_whole(block: Block) -> bool:
         and (len(contexts) % (8 * block.count) == 0 if isinstance(contexts, bytes) else len(contexts) == block.count)
         and (block.floors is None or len(block.floors) == 8 * block.count)
         and (block.ends is None or len(block.ends) == 16 * block.count)
-        and all(each is None or len(each) == block.count for each in (block.ids, block.tickets, block.asked))
+        and (block.windows is None or len(block.windows) % (32 * block.count) == 0)
+        and all(
+            each is None or len(each) == block.count for each in (block.ids, block.tickets, block.asked, block.levels)
+        )
     )
