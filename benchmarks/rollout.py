@@ -13,6 +13,11 @@ those of both arms. In `new model`, the learner is replaced at half time by one 
 `replicas`, losses come late, the first step is 50 % of the traffic, a second replica starts while the budget is used up for the first
 time, and the first one leaves soon after; each makes most decisions in turn, and counts are up to a second old. In the first two, a
 learner that costs more must not reach full traffic; of a new model, only what comes after half time is shown.
+
+In `predicted`, a model predicts the losses before the arm is drawn: it explains half of their variance, all that contexts contribute, or
+it is wrong, and predicts the losses of other contexts. In `guard`, the learner costs 10 % less, and a second value, with the same
+distribution, may be at most 5 % higher than the baseline's: it is 10 % higher, equal or 10 % lower. These runs end at full traffic, and
+are four times as long if the value is equal.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from typing import Literal
 import numpy as np
 
 from benchmarks.rollouts_at_once import Draws, Outcome, play_at_once
+from manul.agents.rollout.guards import Guard
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress
@@ -38,7 +44,7 @@ from manul.utils.validation import Floats
 MEAN = 0.2  # loss of the baseline
 LENGTH = 6  # of a run, in fixed-sample tests
 DELAY = 300  # decisions, on average, until a late loss comes
-GROUP = 25  # rollouts that one process plays together
+GROUP = 64  # rollouts that one process plays together
 LARGE, VERY_LATE, PATIENCE = 0.25, 900, 300  # large losses that come after patience, in decisions
 RATE = 400  # decisions per second, of all replicas together
 Draw = Callable[[np.random.Generator, float, int], Floats]
@@ -65,7 +71,17 @@ class Scenario:
     before: float
     after: float
     late: bool = False
-    kind: Literal["usual", "learner's large losses", "all large losses", "new model", "replicas"] = "usual"
+    kind: Literal[
+        "usual",
+        "learner's large losses",
+        "all large losses",
+        "new model",
+        "replicas",
+        "predicted",
+        "predicted wrongly",
+        "guard",
+    ] = "usual"
+    guarded: float = 1.0
 
 
 KINDS: dict[str, tuple[Draw, bool]] = {"beta": (beta, False), "binary": (binary, False), "heavy": (heavy, False)}
@@ -85,7 +101,12 @@ SCENARIOS += [
     *(Scenario(f"late by value, both arms {100 * by - 100:+.0f} %", beta, by, by, kind="all large losses") for by in (0.5, 1.2)),
     *(Scenario(f"new model {100 * by - 100:+.0f} %", beta, 0.9, by, kind="new model") for by in (0.9, 1.2, 2.0)),
     *(Scenario(f"replicas {100 * by - 100:+.0f} %", binary, by, by, kind="replicas") for by in (0.9, 1.2, 5.0)),
+    *(Scenario(f"predicted beta {100 * by - 100:+.0f} %", beta, by, by, kind="predicted") for by in (0.9, 1.05, 1.2)),
+    *(Scenario(f"predicted binary {100 * by - 100:+.0f} %", binary, by, by, kind="predicted") for by in (0.9, 1.05)),
+    Scenario("predicted wrongly -10 %", beta, 0.9, 0.9, kind="predicted wrongly"),
+    *(Scenario(f"guard {100 * by - 100:+.0f} %", beta, 0.9, 0.9, kind="guard", guarded=by) for by in (1.1, 1.0, 0.9)),
 ]  # fmt: skip
+GUARD = Guard("latency", "<=", 1.05, (0.0, 1.0))
 
 
 def draw(scenario: Scenario, decisions: int, seeds: Sequence[int]) -> Draws:
@@ -103,9 +124,25 @@ def draw(scenario: Scenario, decisions: int, seeds: Sequence[int]) -> Draws:
     return Draws(baseline, learner, coins, costs)
 
 
-def play(draws: Draws, plan: RolloutPlan, delays: Floats, kind: str = "usual") -> Outcome:
-    """The rollout of the first row, with losses that come late."""
-    progress, last = Progress(plan, (0.0, 1.0)), len(plan.steps) - 1
+def draw_predicted(scenario: Scenario, decisions: int, seed: int) -> Draws:
+    """Losses like those of `draw`, half of whose variance is that of the means of contexts, which are predicted."""
+    rng = np.random.default_rng(seed)
+    size = 1 if scenario.draw is binary else 17
+    means = rng.beta(size * MEAN, size * (1 - MEAN), decisions)
+    arms = [factor * means for factor in (1.0, scenario.before)]
+    if scenario.draw is binary:
+        baseline, learner = ((rng.random(decisions) < each).astype(float)[None] for each in arms)
+    else:
+        baseline, learner = (rng.beta(16 * each, 16 * (1 - each))[None] for each in arms)
+    predicted = means if scenario.kind == "predicted" else rng.permutation(means)
+    costs = means * (scenario.before - 1)
+    return Draws(baseline, learner, rng.random((1, decisions)), costs, predicted[None])
+
+
+def play(draws: Draws, plan: RolloutPlan, delays: Floats, kind: str = "usual", guard: Draws | None = None) -> Outcome:
+    """The rollout of the first row, with losses that come late; `guard` are the values that a guard watches."""
+    progress, last = Progress(plan, (0.0, 1.0), guards=() if guard is None else (GUARD,)), len(plan.steps) - 1
+    short = guard is not None or draws.predicted is not None
     baseline, learner, coins, costs = (column.tolist() for column in (*(each[0] for each in draws[:3]), draws.costs))
     waits = delays.tolist()
     full, excess, worst = np.inf, 0.0, 0.0
@@ -116,7 +153,8 @@ def play(draws: Draws, plan: RolloutPlan, delays: Floats, kind: str = "usual") -
             progress.restart()
             full, excess = np.inf, 0.0  # of the new model alone
         share = in_flight.share(progress)
-        ticket = progress.ticket(learner=coin < share, share=share)
+        predicted = None if draws.predicted is None else float(draws.predicted[0, number])
+        ticket = progress.ticket(learner=coin < share, share=share, predicted=predicted)
         in_flight.add(number, ticket)
         excess += share * costs[number] - plan.tolerance * MEAN
         worst = max(worst, excess)
@@ -128,7 +166,9 @@ def play(draws: Draws, plan: RolloutPlan, delays: Floats, kind: str = "usual") -
         while due and due[0][0] <= number:
             _, arrived, loss = heappop(due)
             if arrived in in_flight.tickets:
-                progress.add(arrived, in_flight.tickets[arrived], loss)
+                own = in_flight.tickets[arrived]
+                values = None if guard is None else (guard.learner if own.learner else guard.baseline)
+                progress.add(arrived, own, loss, None if values is None else {GUARD.name: float(values[0, arrived])})
                 in_flight.arrive(arrived)
         for overdue in progress.overdue(number):
             progress.add(overdue, in_flight.tickets[overdue], None)
@@ -137,6 +177,8 @@ def play(draws: Draws, plan: RolloutPlan, delays: Floats, kind: str = "usual") -
             full = min(full, number)
         if progress.level < 0:  # for good
             return Outcome(full, number, worst, 0.0)
+        if short and progress.level == last:
+            break
     return Outcome(full, np.inf, worst, in_flight.share(progress))
 
 
@@ -194,7 +236,14 @@ def outcomes(scenario: Scenario, plan: RolloutPlan, decisions: int, seeds: Seque
     for seed in seeds:
         delays = np.random.default_rng([seed, 1]).geometric(1 / DELAY, decisions)
         draws = draw(scenario, decisions, [seed])
-        if scenario.kind == "replicas":
+        if scenario.kind.startswith("predicted"):
+            rows.append(play(draw_predicted(scenario, decisions, seed), plan, np.zeros(decisions)))
+        elif scenario.kind == "guard":
+            watched = draw(
+                replace(scenario, before=scenario.guarded, after=scenario.guarded), decisions, [seed + 10**6]
+            )
+            rows.append(play(draws, plan, np.zeros(decisions), guard=watched))
+        elif scenario.kind == "replicas":
             rows.append(play_replicas(draws, replace(plan, steps=(0.5, 1.0)), delays))
         elif scenario.late:
             rows.append(play(draws, plan, delays))
@@ -220,12 +269,14 @@ def main() -> None:
         for scenario in [each for each in SCENARIOS if each.name.startswith(kind)]:
             deviation = scenario.draw(np.random.default_rng(0), MEAN, 100_000).std()
             fixed = fixed_sample(plan, float(deviation), 0.9)
-            decisions = COHORT * int(LENGTH * fixed / COHORT)
-            seeds = [range(first, min(first + GROUP, runs)) for first in range(0, runs, GROUP)]
+            length = 4 * LENGTH if scenario.kind == "guard" and scenario.guarded == 1 else LENGTH
+            decisions = COHORT * int(length * fixed / COHORT)
+            group = GROUP if not scenario.late and scenario.kind == "usual" else 1
+            seeds = [range(first, min(first + group, runs)) for first in range(0, runs, group)]
             given = map(repeat, (scenario, plan, decisions))
             full, back, excess, traffic = np.concatenate(list(pool.map(outcomes, *given, seeds))).T
             text = f"{scenario.name}: full traffic {np.isfinite(full).mean():.3f}"
-            if scenario.before < 1 and scenario.kind == "usual":
+            if scenario.before < 1 and (scenario.kind in ("usual", "guard") or scenario.kind.startswith("predicted")):
                 text += f", median after {np.median(full):,.0f} decisions, {np.median(full) / fixed:.2f} times a fixed-sample test"
             broken = (excess > plan.budget).mean()
             print(

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manul.agents.rollout.confidence_bounds import BETS, COSTS
+from manul.agents.rollout.confidence_bounds import BETS, LOG_WEIGHTS
 from manul.agents.rollout.excess_terms import Outcomes, excess_bounds, excess_terms, guarantee_bound, guarantee_terms
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import COHORT, SMALLEST
+from manul.agents.rollout.rollout_progress import COHORT, FIRST_TRIAL, LAST_STEP, SMALLEST
 from manul.utils.validation import Floats
 
 LOSSES = 0.0, 1.0
@@ -32,32 +32,57 @@ class Outcome(NamedTuple):
 class Draws(NamedTuple):
     """What each arm would lose in each decision, and the number that chooses the arm, a row per rollout.
 
-    `costs` is by how much the learner's expected loss exceeds the baseline's in each decision.
+    `costs` is by how much the learner's expected loss exceeds the baseline's in each decision, and `predicted` the loss that a model
+    predicts for it, if there is one.
     """
 
     baseline: Floats
     learner: Floats
     coins: Floats
     costs: Floats
+    predicted: Floats | None = None
 
 
 class Terms:
-    """The number, the sum and the sum of the squares of terms, and of the shares that belong to them."""
+    """The number and the sum of terms, the logarithms of the products of their bets, and the shares that belong to them."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.count, self.total, self.squares, self.weight = np.zeros((4, *shape))
+        self.count, self.total, self.weight = np.zeros((3, *shape))
+        self.logs = np.zeros((*shape, len(BETS)))
 
     def add(self, rows: Floats, terms: Floats, weights: Floats, counted: Floats) -> None:
         self.count[rows] += counted.sum(1)
         self.total[rows] += terms.sum(1)
-        self.squares[rows] += (terms**2).sum(1)
+        self.logs[rows] += np.log1p(-np.multiply.outer(terms, BETS)).sum(1)
         self.weight[rows] += weights.sum(1)
 
+    def clear(self, rows: int | Floats) -> None:
+        for values in (self.count, self.total, self.logs, self.weight):
+            values[rows] = 0.0
 
-def radii(squares: Floats, bounds: Floats, chance: Floats) -> Floats:
-    """`confidence_bounds.radius` of many sums."""
-    bets = np.log(len(BETS) / chance)[..., None] + COSTS * (squares / bounds**2)[..., None]
-    return bounds * (bets / BETS).min(-1)
+
+def chances(plan: RolloutPlan, levels: Floats, trials: Floats) -> tuple[Floats, Floats]:
+    """The chances that "worse" and "not worse" are proven wrongly."""
+    below = len(plan.steps) - 1
+    down = plan.error / len(plan.steps) * 6 / (math.pi * trials) ** 2
+    part = np.where(levels == below, LAST_STEP if below else 1.0, (1 - LAST_STEP) / max(below, 1))
+    later = (1 - FIRST_TRIAL) * 6 / (math.pi * np.maximum(trials - 1, 1)) ** 2
+    return down, plan.error * part * np.where(trials <= 1, FIRST_TRIAL, later)
+
+
+def upper_ends(logs: Floats, chance: Floats | float) -> Floats:
+    """`confidence_bounds.upper_end` of many products."""
+    bets, target, logs = np.array(BETS), -np.log(chance), logs + LOG_WEIGHTS
+    ends: Floats = ((np.asarray(target)[..., None] - logs) / bets).min(-1)
+    for _ in range(100):
+        exponents = logs + bets * ends[..., None]
+        largest = exponents.max(-1)
+        weights = np.exp(exponents - largest[..., None])
+        steps = (largest + np.log(weights.sum(-1)) - target) * weights.sum(-1) / (weights @ bets)
+        ends = ends - steps
+        if (steps <= 1e-9 * np.maximum(np.abs(ends), 1.0)).all():
+            break
+    return ends
 
 
 class Rollouts:
@@ -73,11 +98,11 @@ class Rollouts:
         self.centres = np.full((count, steps), 0.5)
         self.guarantee = Terms((count, steps))
         self.guarantee_bounds = np.ones((count, steps))
-        self.guarantee_bounds[:, 0] = max(self._guarantee_bound(0, end) for end in LOSSES)
+        self.guarantee_bounds[:, 0] = self._guarantee_bound(0, LOSSES)
         self.below, self.above, self.losses = Terms((count,)), Terms((count,)), Terms((count,))
 
-    def _guarantee_bound(self, level: int, centre: float) -> float:
-        return guarantee_bound(self.plan.shares[level], centre, self.plan.tolerance, LOSSES)
+    def _guarantee_bound(self, level: int, centres: tuple[float, float]) -> float:
+        return guarantee_bound(self.plan.shares[level], centres, self.plan.tolerance, LOSSES)
 
     def next_shares(self) -> Floats:
         """The shares of the learner in the decisions of the next cohort."""
@@ -96,20 +121,20 @@ class Rollouts:
         rows, tolerance = np.arange(len(self.level)), self.plan.tolerance
         centres, running = self.centres[rows, self.level][:, None], self.level[:, None] >= 0
         outcomes, counted = Outcomes(learner, shares, losses), shares > 0
-        spent = running * guarantee_terms(outcomes, centres, tolerance)
+        spent = (
+            running * guarantee_terms(outcomes, centres, tolerance) / self.guarantee_bounds[rows, self.level][:, None]
+        )
         self.guarantee.add((rows, self.level), spent, shares, counted)
         terms = excess_terms(outcomes, centres, tolerance)
-        for side, bounds in zip(
-            (self.below, self.above), excess_bounds(shares, centres, tolerance, LOSSES), strict=True
-        ):
-            side.add(rows, counted * terms / bounds, shares / bounds, counted)
+        below, above = excess_bounds(shares, (centres, centres), tolerance, LOSSES)
+        self.below.add(rows, counted * -terms / below, shares / below, counted)
+        self.above.add(rows, counted * terms / above, shares / above, counted)
         self.losses.add(rows, counted * losses, shares, counted)
 
     def review(self, *, first: bool) -> None:
         """Look at the evidence after a cohort."""
         opened = self.trials > 0
-        chance = np.full_like(self.trials, self.plan.error / len(self.plan.steps))
-        spent = self.guarantee.total + radii(self.guarantee.squares, self.guarantee_bounds, chance)
+        spent = self.guarantee_bounds * upper_ends(self.guarantee.logs, self.plan.error / len(self.plan.steps))
         self.spent = np.where(opened, spent, 0.0).sum(1)
         if first:
             tested = self.losses.count > 0
@@ -123,12 +148,11 @@ class Rollouts:
 
     def _move(self) -> None:
         rows = np.arange(len(self.level))
-        chance = (
-            self.plan.error / len(self.plan.steps) * 6 / (math.pi * self.trials[rows, np.maximum(self.level, 0)]) ** 2
-        )
-        known, one = (self.level >= 0) & (self.above.weight > 0), np.ones(len(rows))
-        worse = known & (self.below.total - radii(self.below.squares, one, chance) > 0)
-        better = known & ~worse & (self.above.total + radii(self.above.squares, one, chance) < 0)
+        levels = np.maximum(self.level, 0)
+        down, up = chances(self.plan, levels, self.trials[rows, levels])
+        known = (self.level >= 0) & (self.above.weight > 0)
+        worse = known & (upper_ends(self.below.logs, down) < 0)
+        better = known & ~worse & (upper_ends(self.above.logs, up) < 0)
         better &= self.above.count >= self.plan.least_decisions
         for row in np.flatnonzero(worse):
             self._go(row, self.level[row] - 1)
@@ -142,15 +166,17 @@ class Rollouts:
             return
         unknown = 0.0
         if not self.trials[row, level]:
-            bound = np.array(self._guarantee_bound(level, self._mean_losses()[row]))
-            unknown = float(radii(np.array(0.0), bound, np.array(self.plan.error / len(self.plan.steps))))
+            centre = self._mean_losses()[row]
+            nothing = upper_ends(np.zeros(len(BETS)), self.plan.error / len(self.plan.steps))
+            unknown = float(self._guarantee_bound(level, (centre, centre)) * nothing)
         if self.spent[row] + unknown + COHORT * self.plan.shares[level - 1] < self.plan.budget:
             self._go(row, level)
 
     def _go(self, row: int, level: int) -> None:
         if level >= 0 and not self.trials[row, level]:
             self.centres[row, level] = self._mean_losses()[row]
-            self.guarantee_bounds[row, level] = self._guarantee_bound(level, self.centres[row, level])
+            centre = self.centres[row, level]
+            self.guarantee_bounds[row, level] = self._guarantee_bound(level, (centre, centre))
         self.level[row] = level
         self._begin_trial(row)
 
@@ -161,8 +187,7 @@ class Rollouts:
 
     def _begin_period(self, rows: int | Floats) -> None:
         for terms in (self.below, self.above, self.losses):
-            for values in (terms.count, terms.total, terms.squares, terms.weight):
-                values[rows] = 0.0
+            terms.clear(rows)
 
 
 def play_at_once(draws: Draws, plan: RolloutPlan, mean: float) -> Outcome:

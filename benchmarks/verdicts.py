@@ -16,11 +16,12 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import manul
+from manul.actions.levels import DrawnLevels, KnobLevels
 from manul.utils.validation import Floats
 
 LOGS, BLOCK, TESTED = 60, 20, 4000
@@ -89,19 +90,22 @@ class Window:
         self.low, self.high, self.current_epsilon = 0.4 - half, 0.4 + half, epsilon
         self.rng = np.random.default_rng([seed, 1])
 
-    def decide_many(self, contexts: Floats) -> manul.Decisions:
-        """Actions and densities."""
+    def decide_many(self, contexts: Floats, *, levels: bool) -> manul.Decisions:
+        """Actions and densities, and what they were drawn from."""
+        assert levels
         count, epsilon = len(contexts), self.current_epsilon
         explored = self.rng.random(count) < epsilon
         actions = np.where(explored, self.rng.random(count), self.rng.uniform(self.low, self.high, count))
         inside = (self.low <= actions) & (actions <= self.high)
-        return manul.Decisions(actions, epsilon + (1 - epsilon) * inside / (self.high - self.low))
+        windows = np.tile([self.low, self.high, 0.0, epsilon], (count, 1))
+        drawn = DrawnLevels({"": KnobLevels.of_windows(windows, np.zeros(count), np.ones(count))})
+        return manul.Decisions(actions, epsilon + (1 - epsilon) * inside / (self.high - self.low), drawn=drawn)
 
     def learn_many(self, contexts: Floats, decisions: manul.Decisions, losses: Floats) -> None:
         """Nothing is learned."""
 
 
-def make_logger(name: str, seed: int) -> manul.policies.Agent | Window:
+def make_logger(name: str, seed: int) -> Any:
     """The policy that logs."""
     if name == "auto":
         return manul.Auto(seed=seed)
@@ -119,13 +123,15 @@ def make_log(cell: Cell, seed: int) -> manul.Log:
     contexts, columns = rng.random((cell.rows, 3)).astype(np.float32), []
     for start in range(0, cell.rows, BLOCK):
         part = contexts[start : start + BLOCK]
-        floors, decisions = np.full(len(part), logger.current_epsilon), logger.decide_many(part)
+        floors, decisions = np.full(len(part), logger.current_epsilon), logger.decide_many(part, levels=True)
         times = (start + np.arange(len(part))) / cell.rows
         losses = draw_losses(cell.loss, mean_loss(cell, part, decisions.actions), times, rng)
         logger.learn_many(part, decisions, losses)
-        columns.append((decisions.actions, decisions.densities, losses, floors))
-    actions, densities, losses, floors = map(np.concatenate, zip(*columns, strict=True))
-    return manul.Log(contexts, actions, densities, losses, floors=floors, action_range=(0.0, 1.0))
+        columns.append((decisions.actions, decisions.densities, losses, floors, decisions.levels[""]))
+    *arrays, levels = zip(*columns, strict=True)
+    actions, densities, losses, floors = map(np.concatenate, arrays)
+    given = {"floors": floors, "levels": {"": KnobLevels.join(levels)}, "action_range": (0.0, 1.0)}
+    return manul.Log(contexts, actions, densities, losses, **given)
 
 
 class Judged(NamedTuple):

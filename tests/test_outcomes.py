@@ -145,10 +145,10 @@ BID = manul.Bid(wait=Wait(60, default=0, combine="last"))
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"formula": "2 * sold"}, "formula and parts belong together"),
-        ({"parts": {"sold": "count"}}, "formula and parts belong together"),
+        ({"formula": "2 * sold"}, "the formula '2 \\* sold' must use a part"),
+        ({"formula": "2 * sold", "parts": {"x": "count"}}, "the formula '2 \\* sold' must use a part"),
         ({"formula": "2 * sold", "parts": {"sold": "number"}}, "the part 'sold' must be 'yes/no', 'count' or 'amount'"),
-        ({"formula": "2 * sold", "parts": {"sold": "count", "x": "count"}}, "does not use the part 'x'"),
+        ({"parts": {"sold": "count"}, "hints": {"sold": "falls"}}, "the hint of 'sold' needs a formula"),
         (
             {"formula": "2 * (sold == 'a')", "parts": {"sold": "count"}},
             "compares the part 'sold', a number, with a text",
@@ -159,7 +159,7 @@ BID = manul.Bid(wait=Wait(60, default=0, combine="last"))
         ({"formula": "2 * sold", "parts": {"": "count"}}, "names of parts must be text and not empty"),
         ({"formula": "2 * sold", "parts": {"sold": "count"}, "wait": Wait(9, default={"sold": 1.5})}, "a whole number"),
         ({"formula": "2 * sold", "parts": {"sold": "count"}, "wait": Wait(9, combine="mean")}, "must not be 'mean'"),
-        ({"wait": Wait(9, default={"sold": 1})}, "default has an unknown part 'sold'"),
+        ({"wait": Wait(9, default={"sold": 1})}, "default must be a number, because no formula"),
     ],
 )
 def test_a_formula_that_contradicts_itself_is_refused(settings, message):

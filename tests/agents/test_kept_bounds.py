@@ -157,3 +157,11 @@ def test_a_report_without_parts_is_refused():
     decision = agent.decide([0.0])
     with pytest.raises(InputError, match="pass parts= to learn"):
         agent.learn([0.0], decision, reward=3.0)
+
+
+def test_a_part_that_is_only_recorded_cannot_be_kept():
+    outcome = manul.Outcome(
+        better="high", range="auto", formula="action * bought", parts={"bought": "yes/no", "returned": "yes/no"}
+    )
+    with pytest.raises(ParameterError, match="keep uses the part 'returned', which is only recorded"):
+        manul.Auto(actions=(0, 9), outcome=outcome, keep=("returned", "<=", 0.1))

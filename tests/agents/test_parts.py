@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -192,12 +193,46 @@ def test_an_absent_amount_is_fine_if_the_formula_does_not_need_it():
         agent.learn_many([[], []], agent.decide_many([[], []]), parts={"won": [0, 1], "value": [None, np.nan]})
 
 
-def test_parts_need_a_formula():
+def test_parts_must_be_declared():
     agent = manul.Auto()
-    with pytest.raises(InputError, match="parts need an outcome with a formula"):
-        agent.learn(None, agent.decide(None), parts={"bought": True})
-    with pytest.raises(InputError, match="parts need an outcome with a formula"):
-        agent.learn_many([[]], agent.decide_many([[]]), parts={"bought": [True]})
+    with pytest.raises(InputError, match="parts need an outcome with parts"):
+        agent.learn(None, agent.decide(None), loss=0.5, parts={"bought": True})
+    with pytest.raises(InputError, match="parts need an outcome with parts"):
+        agent.learn_many([[]], agent.decide_many([[]]), [0.5], parts={"bought": [True]})
+
+
+RECORDED = manul.Outcome(parts={"returned": "yes/no", "latency": "amount"})
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_an_agent_learns_the_same_whether_parts_are_recorded_or_not(maker):
+    told, plain = MAKERS[maker](RECORDED), MAKERS[maker](manul.Outcome())
+    for number in range(60):
+        for agent, parts in ((told, {"parts": {"returned": number % 3 == 0}}), (plain, {})):
+            decision = agent.decide([number % 5])
+            agent.learn([number % 5], decision, loss=0.25 + number % 2 / 2, **parts)
+    assert bytes_of(told) == bytes_of(plain)
+
+
+def test_recorded_parts_do_not_replace_the_loss():
+    agent = manul.Auto(outcome=RECORDED)
+    with pytest.raises(InputError, match="pass loss= to learn"):
+        agent.learn(None, agent.decide(None), parts={"returned": True})
+    with pytest.raises(InputError, match="the part 'latency' must be a finite number, 0 or more, got -1"):
+        agent.learn(None, agent.decide(None), loss=0.5, parts={"latency": -1})
+    with pytest.raises(InputError, match="parts must have one value per decision, got 2 for 1"):
+        agent.learn_many([[]], agent.decide_many([[]]), [0.5], parts={"returned": [True, False]})
+
+
+def test_a_formula_leaves_out_parts_that_it_does_not_use():
+    recorded = replace(SALE, parts={"late": "yes/no", **SALE.parts})
+    told, plain = (manul.Auto(actions=(10, 50), outcome=each, seed=3) for each in (recorded, SALE))
+    for number in range(60):
+        context, bought = CONTEXTS[number % ROUNDS], {"bought": number % 3 == 0}
+        told.learn(context, told.decide(context), parts=bought | ({"late": True} if number % 2 else {}))
+        plain.learn(context, plain.decide(context), parts=bought)
+    assert bytes_of(told) == bytes_of(plain)
+    assert manul.loads(manul.dumps(told)).outcome == recorded
 
 
 def test_a_rollout_takes_only_agents_with_its_formula():

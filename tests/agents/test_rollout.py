@@ -382,13 +382,31 @@ def test_the_log_of_a_rollout_of_several_knobs_has_arms_and_passes_the_doctor(tm
     assert note.sentence.endswith("The log has no densities by knob, so single knobs and leaks were not tested.")
 
 
+def test_two_fixed_policies_are_compared_without_learning():
+    policy, rival = (manul.Auto(seed=seed) for seed in (1, 2))
+    for agent, best in ((policy, 0.3), (rival, 0.9)):
+        for _ in range(300):
+            decision = agent.decide([1.0])
+            agent.learn([1.0], decision, loss=abs(decision.action - best))
+    rollout = Rollout(policy, baseline=rival, learns=False, steps=(0.5, 1), seed=3)
+    before = manul.dumps(policy)
+    for _ in range(600):
+        decision = rollout.decide([1.0])
+        rollout.learn([1.0], decision, loss=abs(decision.action - 0.3))
+    assert [move.reason for move in rollout.evidence.moves] == ["not worse"]
+    again = manul.loads(manul.dumps(rollout))
+    again.learn_many([[1.0]], again.decide_many([[1.0]]), [0.5])
+    assert (again.learns, again.agent.report().rounds) == (False, manul.loads(before).report().rounds)
+    with pytest.raises(ParameterError, match="learns must be True or False, got 1"):
+        Rollout(policy, baseline=0.5, learns=1)
+
+
 def test_the_bytes_of_a_rollout_over_one_number_do_not_change():
-    """The digest is that of a version whose rollouts took one number only."""
     rollout = Rollout(manul.Auto(actions=(-2, 8), seed=3), baseline=1.0, steps=(0.3, 1.0), seed=3)
     for row in np.random.default_rng(1).random((120, 2)):
         decision = rollout.decide(row, None if rollout.decisions % 3 else (-1.0, 7.0))
         rollout.learn(row, decision, loss=abs((decision.action + 2) / 10 - row[0]))
-    assert hashlib.sha256(manul.dumps(rollout)).hexdigest()[:16] == "0881e261a73b3a75"
+    assert hashlib.sha256(manul.dumps(rollout)).hexdigest()[:16] == "121ee53ce6eb937a"
 
 
 def test_a_rollout_of_an_agent_of_rows_is_evaluated_on_a_log_with_named_columns():

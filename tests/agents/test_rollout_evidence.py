@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manul.agents.rollout.confidence_bounds import Sums
+from manul.agents.rollout import rollout_files
+from manul.agents.rollout.confidence_bounds import BETS, LOG_WEIGHTS, Wealth, WholeLogs, upper_end
 from manul.agents.rollout.excess_terms import (
     Outcomes,
     excess_bounds,
@@ -52,28 +53,80 @@ def test_no_term_lies_outside_its_bounds(seed):
     for arm in (True, False):
         outcomes = Outcomes(np.full(len(ends), arm), rng.uniform(0, share, len(ends)), ends)
         outcomes.shares[-3:] = share
-        below, above = excess_bounds(outcomes.shares, centre, tolerance, losses)
+        below, above = excess_bounds(outcomes.shares, (centre, centre), tolerance, losses)
         terms = excess_terms(outcomes, centre, tolerance)
         assert (-below - 1e-9 <= terms).all()
         assert (terms <= above + 1e-9).all()
         assert (
             guarantee_terms(outcomes, centre, tolerance).max()
-            <= guarantee_bound(share, centre, tolerance, losses) + 1e-9
+            <= guarantee_bound(share, (centre, centre), tolerance, losses) + 1e-9
         )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_term_lies_outside_the_bounds_of_centres_between_two(seed):
+    share, tolerance, _, _, _, losses = cases(seed)
+    rng = np.random.default_rng(seed)
+    low, high = centres = tuple(sorted(rng.uniform(*losses, 2)))
+    for arm in (True, False):
+        every = np.repeat([low, high, np.clip(0.0, low, high), *rng.uniform(low, high, 40)], 50)
+        reported = rng.choice([*losses, np.clip(0.0, *losses), *rng.uniform(*losses, 9)], len(every))
+        outcomes = Outcomes(np.full(len(every), arm), np.full(len(every), share), reported)
+        below, above = excess_bounds(outcomes.shares, centres, tolerance, losses)
+        terms = excess_terms(outcomes, every, tolerance)
+        assert (-below - 1e-9 <= terms).all()
+        assert (terms <= above + 1e-9).all()
+        most = guarantee_bound(share, centres, tolerance, losses)
+        assert guarantee_terms(outcomes, every, tolerance).max() <= most + 1e-9
 
 
 def test_the_bounds_hold_at_all_times_even_if_the_expected_values_change():
     rng, outside = np.random.default_rng(0), 0
     for _ in range(400):
-        sums, expected, missed = Sums(), 0.0, False
+        low, high, expected, missed = Wealth(), Wealth(), 0.0, False
         for block in range(40):
             mean = 0.02 if block % 3 else 0.6  # rare large terms, then many
             terms = (rng.random(20) < mean).astype(float) * 1.0 - 0.1
-            sums.add(terms)
+            low.add(-terms / 0.1)
+            high.add(terms / 0.9)
             expected += 20 * (mean - 0.1)
-            missed |= not sums.lower(0.1, 0.1) <= expected <= sums.upper(0.9, 0.1)
+            missed |= not -0.1 * low.upper(0.1) <= expected <= 0.9 * high.upper(0.1)
         outside += missed
     assert outside / 400 <= 0.2  # two sides, 0.1 each
+
+
+def literal_end(terms, chance):
+    """The end at which the mean of the products is 1 / chance, by bisection of the definition."""
+    low, high = -300.0, 300.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        products = [math.prod((1 - bet * term) * math.exp(bet * middle / len(terms)) for term in terms) for bet in BETS]
+        mean = sum(math.exp(weight) * each for weight, each in zip(LOG_WEIGHTS, products, strict=True))
+        low, high = (middle, high) if mean < 1 / chance else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_upper_end_is_that_of_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    terms = rng.uniform(-rng.uniform(0, 3), 1, rng.integers(1, 60))
+    wealth, chance = Wealth(), 10 ** rng.uniform(-6, -0.5)
+    wealth.add(terms)
+    assert wealth.upper(chance) == pytest.approx(literal_end(terms.tolist(), chance), abs=1e-6)
+    whole = WholeLogs()
+    for term in terms.tolist():
+        whole.add(WholeLogs.of(term))
+    rounded = Wealth().plus(whole).upper(chance)
+    assert 0 <= rounded - wealth.upper(chance) < 1e-4
+
+
+def test_the_upper_end_is_below_that_of_any_bet_alone_but_for_its_weight():
+    wealth = Wealth()
+    wealth.add(np.random.default_rng(0).uniform(-1, 0.9, 500))
+    bets = zip(wealth.logs, LOG_WEIGHTS, BETS, strict=True)
+    alone = [(-math.log(0.05) - weight - log) / bet for log, weight, bet in bets]
+    assert sum(map(math.exp, LOG_WEIGHTS)) == pytest.approx(1)
+    assert upper_end(wealth.logs, 0.05) <= min(alone)
 
 
 def decide(progress: Progress, *, learner: bool, in_flight: float = 0.0) -> Ticket:
@@ -129,9 +182,22 @@ def test_the_forecast_of_the_next_step_comes_true():
 def test_a_trial_that_is_repeated_is_stricter():
     progress = Progress(RolloutPlan(), (0.0, 1.0))
     run(progress, 0.1, 0.6, 6000)
-    first = RolloutPlan().error / 3 * 6 / math.pi**2
-    assert progress.trials[2] > 1
-    assert progress._chance == pytest.approx(first / progress.trials[2] ** 2)
+    trials, error = progress.trials[2], RolloutPlan().error
+    assert trials > 1
+    assert progress._chance_up == pytest.approx(error * 0.1 * 0.1 * 6 / (math.pi * (trials - 1)) ** 2)
+    assert progress._chance_down == pytest.approx(error / 3 * 6 / (math.pi * trials) ** 2)
+
+
+@pytest.mark.parametrize("steps", [(1,), (0.5, 1), (0.1, 0.2, 0.5, 1)])
+def test_the_chances_of_all_trials_of_all_steps_are_at_most_those_of_the_plan(steps):
+    progress, up, down = Progress(RolloutPlan(steps=steps), (0.0, 1.0)), 0.0, 0.0
+    progress.trials = [1] * len(steps)
+    for progress.level in range(len(steps)):
+        for trial in range(1, 2000):
+            progress.trials[progress.level] = trial
+            up, down = up + progress._chance_up, down + progress._chance_down
+    assert up == pytest.approx(progress.plan.error, rel=1e-3)
+    assert down == pytest.approx(progress.plan.error, rel=1e-3)
 
 
 def test_the_guarantee_holds_if_the_learner_gets_worse_while_losses_are_late():
@@ -222,3 +288,17 @@ def test_any_range_of_losses_gives_the_same_moves(losses):
             each.add(number, decide(each, learner=learner), loss)
     assert [move[:4] for move in progress.moves] == [move[:4] for move in unit.moves]
     assert progress.moves
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_of_squares_of_earlier_versions_give_at_least_the_upper_end_of_the_terms(seed):
+    rng = np.random.default_rng(seed)
+    bound, terms, wealth = rng.uniform(0.5, 30), rng.uniform(-2, 1, 300), Wealth()
+    unknown = rng.uniform(-1, 0.9, 2)
+    wealth.add(terms)
+    wealth.add_unknown(*unknown)
+    scaled, (low, high) = bound * terms, bound * unknown
+    old = [300, scaled.sum(), (scaled**2).sum(), low, low**2, high, high**2]
+    restored = rollout_files._wealth([old[0], *map(float, old[1:])], bound)
+    assert (restored.count, restored.total) == (300, pytest.approx(wealth.total))
+    assert wealth.upper(0.05) <= restored.upper(0.05) < wealth.upper(0.05) + 60

@@ -76,8 +76,8 @@ def test_terms_of_losses_that_never_came_are_within_the_bounds_and_cancel_out(lo
                 unknown_terms(learner=arm, share=share, centre=centre, tolerance=tolerance, losses=losses)
                 for arm in (True, False)
             ]
-            below, above = excess_bounds(np.array([share]), centre, tolerance, losses)
-            most = guarantee_bound(share, centre, tolerance, losses)
+            below, above = excess_bounds(np.array([share]), (centre, centre), tolerance, losses)
+            most = guarantee_bound(share, (centre, centre), tolerance, losses)
             assert all(-below[0] - 1e-9 <= term <= above[0] + 1e-9 for each in arms for term in each.excess)
             assert all(term <= most + 1e-9 for each in arms for term in each.guarantee)
             for one, other in zip(*arms, strict=True):

@@ -51,6 +51,17 @@ def test_a_rollout_is_started_paused_resumed_and_aborted(service, loop):
     ]
 
 
+def test_guards_are_rules_about_parts(service, loop):
+    body = {"name": f"{loop}-parts", **LOOP, "parts": {"returned": "yes/no", "latency": "amount"}}
+    assert service.ask("POST", "/v1/loops", body)[0] == 201
+    rules = ["--guard", "returned<=1.02", "--guard", "latency >= 0.9 in 0,5"]
+    text = printed(service, "start", body["name"], *START, *rules)
+    assert "\nguard       latency: not proven yet (at least 0.9 times the baseline's)\n" in text
+    assert "\nguard       returned: not proven yet (at most 1.02 times the baseline's)\n" in text
+    refused = invoke(service, "start", loop, *START, "--guard", "returned < 1")
+    assert one_sentence(refused).startswith("--guard must be a rule such as 'returned <= 1.02'")
+
+
 def test_the_status_has_traffic_evidence_and_moves(service, loop):
     printed(service, "start", loop, *START)
     live_until(service, loop, BETTER, lambda rollout: rollout["step"] == 2)

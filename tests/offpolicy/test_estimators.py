@@ -240,7 +240,8 @@ def test_a_policy_with_nothing_but_a_distribution_is_enough(log):
 
 
 def test_the_units_of_losses_do_not_matter(policy, log):
-    scaled = manul.Log(log.contexts, log.actions, log.densities, 10 * log.losses - 4, floors=log.floors)
+    shares = {"floors": log.floors, "levels": log.levels}
+    scaled = manul.Log(log.contexts, log.actions, log.densities, 10 * log.losses - 4, **shares)
     one, other = manul.evaluate(policy, log), manul.evaluate(policy, scaled, losses=(-4, 6))
     assert [other.value, other.low, other.high] == pytest.approx([10 * v - 4 for v in (one.value, one.low, one.high)])
 

@@ -124,8 +124,45 @@ async def test_parts_of_a_batch_and_of_rows_of_numbers(service):
         assert bytes_of(served.agent) == bytes_of(agent)
 
 
+@run
+async def test_parts_without_a_formula_are_logged_beside_the_loss(service, tmp_path):
+    async with service.running():
+        await service.post("", 201, name="shop", actions=[0, 1], parts={"returned": "yes/no", "latency": "amount"})
+        for number in range(8):
+            decision = await service.post("/shop/decisions", context=[1.0])
+            path, told = f"/shop/decisions/{decision['id']}/loss", {"parts": {"returned": number % 2 == 0}}
+            assert await service.refused(422, f"/v1/loops{path}", told) == "loss is missing; the loop has losses."
+            for status in ("recorded", "repeated"):
+                assert (await service.post(path, loss=0.5, **told))["status"] == status
+        await service.learned("shop", 8)
+        assert service.engine.loop("shop").model.refused == 0
+        (tmp_path / "shop.parquet").write_bytes((await service.client.get("/v1/loops/shop/log")).content)
+    log = manul.Log.read(tmp_path / "shop.parquet")
+    assert (log.outcome.formula, log.outcome.parts) == (None, {"returned": "yes/no", "latency": "amount"})
+    assert log.parts["returned"].tolist() == [1.0, 0.0] * 4
+    assert np.isnan(log.parts["latency"]).all()
+
+
+@run
+async def test_parts_without_a_formula_may_come_before_the_wait_ends(service):
+    async with service.running():
+        await service.post("", 201, name="shop", actions=[0, 1], parts={"returned": "yes/no"}, wait=60, default_loss=1)
+        decision = await service.post("/shop/decisions")
+        path = f"/shop/decisions/{decision['id']}/loss"
+        assert (await service.post(path, loss=0.25))["status"] == "waiting"
+        assert (await service.post(path, parts={"returned": True}))["status"] == "waiting"
+        service.clock.time += 61
+        service.engine.end_waits()
+        await service.learned("shop", 1)
+        event = [event for event, _ in service.engine.store.events(1, 0, 9)][-1]
+        assert (event.kind, event.loss, event.parts) == ("combined", 0.25, '{"parts":{"returned":1.0},"judged":true}')
+
+
 REPORTS = {
-    "no formula": ({"bought": True}, "parts must not be reported to a loop without a formula; report its loss."),
+    "no formula": (
+        {"bought": True},
+        "parts must not be reported to a loop that was created without parts; report its loss.",
+    ),
     "unknown": ({"bougt": True}, "parts has an unknown part 'bougt'. Did you mean bought?"),
     "no truth value": ({"bought": 0.5}, "the part 'bought' must be True or False, got 0.5."),
     "nothing": ({}, "parts must say 'bought', as in {'bought': True}."),
@@ -153,7 +190,7 @@ async def test_a_report_that_cannot_be_used_is_refused(service, case):
 
 SETTINGS = {
     "a word": ({"formula": "(action - cost * bought"}, "formula", "is incomplete at character"),
-    "no parts": ({"parts": None}, "parts", "formula and parts belong together"),
+    "no parts": ({"parts": None, "hints": None}, "parts", "must use a part"),
     "a kind": ({"parts": {"bought": "maybe"}}, "parts[...]", "is invalid"),
     "a knob": ({"actions": {"bought": [0, 1]}, "formula": "bought * 2"}, "formula", "has the name of a knob"),
     "a hint": ({"hints": {"sold": "falls"}}, "hints", "hints has an unknown part 'sold'"),

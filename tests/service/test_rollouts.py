@@ -25,13 +25,18 @@ async def put(service, status=200, **settings):
     return answer.json()
 
 
-async def play(service, rounds, losses, batch=50, kind="loss", **asked):
-    """Decisions whose loss depends on the arm, in batches that are learned one after the other."""
+async def play(service, rounds, losses, batch=50, kind="loss", parts=None, **asked):
+    """Decisions whose loss and parts depend on the arm, in batches that are learned one after the other."""
     loop = service.engine.loop("a")
     for _ in range(0, rounds, batch):
         requests = [{"context": [0.25, 0.5], **asked}] * batch
         made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
         said = [{"id": each["id"], kind: losses[each["arm"]]} for each in made]
+        said = (
+            said
+            if parts is None
+            else [{**each, "parts": parts[arm["arm"]]} for each, arm in zip(said, made, strict=True)]
+        )
         await service.post("/a/losses", losses=said)
         events = service.engine.store.counts(loop.number).events
         await until(lambda events=events: loop.model.event >= events)
@@ -62,6 +67,45 @@ async def test_a_worse_learner_goes_back_to_the_baseline(service):
         assert (said["status"], said["traffic"], said["moves"][-1]["by"]) == ("rolled back", 0.0, "evidence")
         made = await service.post("/a/decisions", context=[0.25, 0.5])
         assert (made["arm"], made["action"]) == ("baseline", 0.5)
+
+
+GUARDED = LOOP | {"parts": {"returned": "yes/no", "latency": "amount"}}
+GUARD = {"returned": ["<=", 1.02], "latency": ["<=", 1.1, [0, 5]]}
+
+
+@run
+async def test_a_learner_that_breaks_a_guard_goes_back_to_the_baseline(service):
+    worse = {"learner": {"returned": True, "latency": 1.0}, "baseline": {"returned": False, "latency": 1.0}}
+    async with service.running():
+        await service.post("", 201, **GUARDED)
+        started = await put(service, **QUICK, guard=GUARD)
+        assert started["guard"] == GUARD
+        await play(service, 1000, GOOD, parts=worse)
+        said = await service.get("/a/rollout")
+        assert said["status"] == "rolled back"
+        assert "the learner was worse than tolerated in 'returned'" in said["sentence"]
+        assert (said["moves"][-1]["guard"], said["moves"][-1]["low"] > 0) == ("returned", True)
+        metrics = (await service.client.get("/metrics")).text
+        assert 'manul_rollout_guard{guard="latency",loop="a"}' in metrics.replace(
+            'loop="a",guard="latency"', 'guard="latency",loop="a"'
+        )
+
+
+@run
+async def test_a_restart_and_a_replay_give_the_same_guards(service):
+    parts = {"learner": {"returned": False, "latency": 9.0}, "baseline": {"returned": True}}
+    async with service.running(snapshot_events=77):
+        await service.post("", 201, **GUARDED)
+        await put(service, **QUICK, guard=GUARD)
+        await play(service, 260, GOOD, batch=20, parts=parts)
+        before = await service.get("/a/rollout")
+        latency, returned = before["guards"]
+        assert (latency["beyond"] > 30, latency["baseline_left_out"] > 30) == (True, True)
+        assert (returned["learner"], returned["baseline"], returned["state"]) == (0.0, 1.0, "holds")
+    async with service.running():
+        loop = service.engine.loop("a")
+        assert replayed(service.engine, "a") == (model_of(loop), 260, loop.model.event)
+        assert await service.get("/a/rollout") == before
 
 
 @run
@@ -216,6 +260,8 @@ BAD_SETTINGS = [
     ({"baseline": "me"}, "baseline"),
     ({"baseline": {"policy": "bm9uc2Vuc2U="}}, "baseline"),
     ({"budget": 0}, "budget"),
+    ({"guard": {"returned": ["<=", 1.02]}}, "guard"),
+    ({"guard": {"returned": 1.02}}, "guard[...]"),
     ({"patience": 0}, "patience"),
     ({"least_seconds": -1}, "least_seconds"),
     ({"least_decisions": 10**30}, "least_decisions"),
@@ -304,7 +350,7 @@ async def test_a_loop_without_a_range_of_rewards_has_a_rollout_with_one(service)
     async with service.running():
         await service.post("", 201, name="a", actions=KNOBS, rewards="auto")
         baseline = {"price": 20.0, "days": 3.0, "template": "b"}
-        settings = QUICK | {"baseline": baseline}
+        settings = QUICK | {"baseline": baseline, "least_decisions": 500}
         sentence = await service.refused(422, "/v1/loops/a/rollout", settings, method="PUT", field="outcome_range")
         assert "pass outcome_range=(low, high)" in sentence
         assert (await service.client.get("/v1/loops/a/rollout")).status_code == 404

@@ -65,7 +65,7 @@ class Kernel:
         near = matern(np.sqrt(5 * apart))
         if not active:
             return level + action * near
-        widths = np.exp(self.parameters[5 + self.actions :]) / active
+        widths = np.exp(self.parameters[5 + self.actions :]) / (4 * active)
         similar = np.exp(-0.5 * (widths * (contexts[:, None] - others[None]) ** 2).sum(axis=2))
         return level + action * near + context * similar + both * similar * near
 

@@ -16,26 +16,24 @@ class EarlyFit {
   static constexpr std::size_t most = 96;  // rounds of a sample
 
   EarlyFit(std::size_t columns, std::size_t actions)
-      : kernel_(columns, actions), contexts_(0), actions_(0), losses_(0), similar_(0), near_(0), slopes_(0), upper_(0),
-        inverse_(0), precision_(0), pull_(0), own_(0), gradient_(kernel_.parameters()) {}
+      : kernel_(columns, actions), contexts_(0), actions_(0), losses_(0), own_(0), gradient_(kernel_.parameters()) {}
 
   // Takes or frees the memory of samples.
   void reserve(bool open) {
     const std::size_t size = open ? most : 0;
     contexts_.resize(kernel_.columns() * size), actions_.resize(kernel_.actions() * size), losses_.resize(size);
     own_.resize(open ? kernel_.columns() : 0);
-    Buffer<double>* const by_pair[] = {&similar_, &near_, &slopes_, &upper_, &inverse_, &precision_, &pull_};
-    for (Buffer<double>* each : by_pair) each->resize(size * size);
   }
 
-  std::size_t unsaved_bytes() const {
-    return sizeof(double) * (7 * most * most + (kernel_.columns() + kernel_.actions()) * most);
-  }
+  std::size_t unsaved_bytes() const { return sizeof(double) * (kernel_.columns() + kernel_.actions()) * most; }
 
   // Begins a sample: contexts and losses are in standard units, as in a factor.
   void begin(const double* parameters, const double* scales) {
     kernel_.set(parameters, scales);
     size_ = 0;
+    double** const by_pair[] = {&similar_, &near_, &slopes_, &upper_, &inverse_, &precision_, &pull_};
+    double* next = memory_of_pairs();
+    for (double** each : by_pair) *each = next, next += most * most;
   }
 
   const EarlyKernel& kernel() const { return kernel_; }
@@ -61,6 +59,12 @@ class EarlyFit {
   }
 
  private:
+  // Half a megabyte that all agents of a thread share, because a step needs nothing of an earlier one.
+  static double* memory_of_pairs() {
+    static thread_local Buffer<double> memory(7 * most * most);
+    return memory.data();
+  }
+
   EarlyPoints points() const { return {contexts_.data(), actions_.data(), most}; }
 
   // The covariances of each round with those before it, and with itself. Only the lower triangles are used, except of
@@ -79,6 +83,7 @@ class EarlyFit {
         for (std::size_t lane = 0; lane < double_lanes && k + lane < j; ++lane)
           upper_[(k + lane) * most + j] = covariances[lane];
       }
+      for (std::size_t k = width; k < padded(j + 1); ++k) similar_[row + k] = near_[row + k] = slopes_[row + k] = 0.0;
       for (std::size_t k = j / 8 * 8; k < j; ++k) upper_[row + k] = 0.0;
       upper_[row + j] = kernel_.total() + kernel_.diagonal();
       for (std::size_t k = size_; k < padded(size_); ++k) upper_[row + k] = 0.0;
@@ -188,8 +193,8 @@ class EarlyFit {
   EarlyKernel kernel_;
   std::size_t size_ = 0;
   Buffer<double> contexts_, actions_, losses_;
-  Buffer<double> similar_, near_, slopes_;  // of pairs
-  Buffer<double> upper_, inverse_, precision_, pull_;
+  double *similar_ = nullptr, *near_ = nullptr, *slopes_ = nullptr;  // of pairs
+  double *upper_ = nullptr, *inverse_ = nullptr, *precision_ = nullptr, *pull_ = nullptr;
   Buffer<double> own_, gradient_;
 };
 

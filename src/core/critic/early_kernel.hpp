@@ -49,7 +49,8 @@ class EarlyKernel {
     for (std::size_t c = 0; c < columns_; ++c)
       if (scales[c] > 0.0) active_[active_count_++] = c;
     for (std::size_t i = 0; i < active_count_; ++i)
-      rates_[i] = exponential(parameters[parts + actions_ + active_[i]]) / static_cast<double>(active_count_);
+      rates_[i] = exponential(parameters[parts + actions_ + active_[i]]) /
+                  (usual_context_length * usual_context_length * static_cast<double>(active_count_));
     if (active_count_ == 0) variances_[context] = variances_[both] = 0.0;
   }
 
@@ -100,7 +101,8 @@ class EarlyKernel {
   static constexpr double jitter = 3e-4;  // a share of the variance
 
  private:
-  static constexpr double usual_length = 0.3;  // of actions, as a share of the range
+  static constexpr double usual_length = 0.3;          // of actions, as a share of the range
+  static constexpr double usual_context_length = 2.0;  // standard deviations
 
   std::size_t columns_, actions_, active_count_ = 0;
   double variances_[parts] = {};

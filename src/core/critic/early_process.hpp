@@ -16,10 +16,11 @@ class EarlyProcess {
 
   // Of contexts it reads the first 128 columns: with more, it would have too few rounds for its parameters.
   EarlyProcess(std::size_t columns, std::size_t actions)
-      : columns_(columns < most_columns ? columns : most_columns), factors_{{columns_, actions}, {columns_, actions}},
-        fit_(columns_, actions), parameters_(3 * count()), moments_(2 * columns_), scales_(columns_), prior_(0) {}
+      : columns_(columns < most_columns ? columns : most_columns), least_rounds_(actions == 1 ? 6 : 8),
+        factors_{{columns_, actions}, {columns_, actions}}, fit_(columns_, actions), parameters_(3 * count()),
+        moments_(2 * columns_), scales_(columns_), prior_(0) {}
 
-  // Whether it predicts: after eight rounds and two different losses.
+  // Whether it predicts: after the first rounds, and two different losses.
   bool is_ready() const { return state_.ready != 0.0; }
   const EarlyFactor& factor() const { return factors_[present()]; }
   EarlyFactor& factor() { return factors_[present()]; }
@@ -71,7 +72,7 @@ class EarlyProcess {
 
   // The other work of the round: steps of the fit, and a slice of the next factor.
   void advance(ReplayBuffer& replay, std::size_t n) {
-    if (n < least_rounds || state_.lowest == state_.highest) return;
+    if (n < least_rounds_ || state_.lowest == state_.highest) return;
     if (state_.building == 0.0) {
       const std::size_t steps = due_steps(n);
       for (std::size_t i = 0; i < steps; ++i) step(replay, n);
@@ -127,7 +128,6 @@ class EarlyProcess {
 
  private:
   static constexpr std::size_t most_columns = 128;
-  static constexpr std::size_t least_rounds = 8;
   static constexpr double prior_rounds = 10.0;  // of the share of the prior
   static constexpr double tolerance = 0.5;      // standard deviations by which the prior may be worse
   static constexpr double least_share = 0.02;   // of a prior that is kept
@@ -260,7 +260,7 @@ class EarlyProcess {
   }
 
   bool open_ = false;
-  std::size_t columns_;
+  std::size_t columns_, least_rounds_;
   EarlyFactor factors_[2];
   EarlyFit fit_;
   Buffer<double> parameters_;  // and Adam's means and squares of their gradients

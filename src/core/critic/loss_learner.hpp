@@ -14,11 +14,15 @@ class LossLearner {
               std::uint64_t seed, bool has_active_experts, std::size_t most_rows = 32768)
       : replay_(width, features, action_columns, unknown_losses, most_rows),
         critic_(width, features, replay_, has_forest, seed), one_knob_(has_forest),
-        has_early_(one_knob_ || action_columns <= most_early_columns), early_(replay_, one_knob_, has_active_experts) {}
+        spreads_(one_knob_ && has_active_experts), has_early_(one_knob_ || action_columns <= most_early_columns),
+        early_(replay_, one_knob_, has_active_experts) {}
 
   const ReplayBuffer& replay() const { return replay_; }
   const Critic& critic() const { return critic_; }
-  bool is_warm() const { return replay_.rounds() >= warm_up; }
+  bool is_warm() const { return replay_.rounds() >= (spreads_ ? spread_rounds : uniform_rounds); }
+
+  // Whether the first actions avoid each other, so that fewer are needed.
+  bool spreads_first_actions() const { return spreads_; }
   double age() const { return change_.age; }
 
   // Begins near a start.
@@ -154,7 +158,7 @@ class LossLearner {
   static constexpr double narrowest = 1.0 / 1024.0;  // bandwidth
 
  private:
-  static constexpr double warm_up = 10.0;  // rounds of uniform exploration before the first step of training
+  static constexpr double uniform_rounds = 10.0, spread_rounds = 7.0;  // before the first step of training
   static constexpr double widest = 0.05, per_noise = 1.5;
   static constexpr double first_reach = 0.01, reach_per_round = 1.0 / 400.0;  // of a start, to each side
   static constexpr std::size_t most_early_columns = 3;  // of several knobs: with more, the first experts do not help
@@ -169,7 +173,7 @@ class LossLearner {
 
   ReplayBuffer replay_;
   Critic critic_;
-  bool one_knob_, has_early_;
+  bool one_knob_, spreads_, has_early_;
   EarlyExperts early_;
   DriftDetector monitor_;
   Change change_;

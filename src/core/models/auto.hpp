@@ -7,6 +7,7 @@
 #pragma once
 
 #include "critic/prior.hpp"
+#include "models/first_actions.hpp"
 #include "models/settings.hpp"
 #include "models/start.hpp"
 #include "parts/formula_play.hpp"
@@ -37,7 +38,8 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     if (formula_.starts()) return formula_start(all);
     const Range within = startable(all);
     const double half = 0.5 * (within.high - within.low);
-    if (!learner_.predicts() || formula_.explores()) return {0.5 * (within.low + within.high), half};
+    if (formula_.explores()) return {0.5 * (within.low + within.high), half};
+    if (!learner_.predicts()) return first_window(within);
     if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_, true);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));
@@ -141,6 +143,15 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     const double h = wide / length(), reach = (range.high - range.low) / coarse + h;
     const double centre = minimum(around(minimum(range, coarse, h), reach, range), fine, h);
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
+  }
+
+  // Before losses are predicted.
+  Window first_window(Range within) const {
+    const double half = 0.5 * (within.high - within.low);
+    if (!learner_.spreads_first_actions()) return {0.5 * (within.low + within.high), half};
+    const Window found = MANUL_SIMD::first_window(learner_.replay(), actions_, within);
+    const double wide = smaller(larger(found.bandwidth, bandwidth_), half);
+    return {clip(found.centre, within.low + wide, within.high - wide), wide};
   }
 
   // What windows may use of a range in the rounds after a start.

@@ -41,7 +41,7 @@ class OutcomePart {
   void start() {
     for (std::size_t k = 0; k < count_; ++k) {
       experts_[k].start();
-      state_->weights[k] = first_weights_[k] - (starts_ && k < own_ ? 5.0 : 0.0);
+      state_->weights[k] = first_weight(k);
     }
     state_->above = first_spread, state_->below = first_spread;
   }
@@ -156,6 +156,7 @@ class OutcomePart {
       const double gain = larger(likelihood(each[k], seen, spread) - whole, -3.0);
       state_->weights[k] = (1.0 - 1.0 / memory) * state_->weights[k] + gain;
     }
+    if (count_ > first_inherited_) leave_sister();
     const double farthest = mixed * larger(4.0, __builtin_sqrt(state_->seen) / 3.0);  // of heavy tails
     if (settings_.kind == PartKind::amount) seen = smaller(seen, farthest);
     for (std::size_t k = 0; k < count_; ++k) experts_[k].learn(basis, settings_.kind, place, seen, spread);
@@ -196,11 +197,33 @@ class OutcomePart {
   static constexpr double memory = 1500.0;      // rounds after which a weight has faded by e
   static constexpr double least_share = 0.01;   // of an expert that is asked
   static constexpr double first_spread = 10.0;  // rounds that say 1
-  static constexpr double first_inherited_weight = 1.5;
+  static constexpr double first_inherited_weight = 0.5;
+  static constexpr double leaving = 0.3;  // of the weight, after the first round
 
   struct State {
     double seen, above, below, inherited[OutcomePart::inherited], weights[most];
   };
+
+  double first_weight(std::size_t expert) const {
+    return first_weights_[expert] - (starts_ && expert < own_ ? 5.0 : 0.0);
+  }
+
+  // The own experts may become better than those of a sister at any time: a share of all weight, which falls with the
+  // rounds, goes to them as at first. Otherwise the lead that she has in the first rounds would last for thousands (van
+  // Erven, Gruenwald and de Rooij, 2012: catching up faster by switching sooner).
+  void leave_sister() {
+    double best = state_->weights[0], total = 0.0, first_total = 0.0;
+    for (std::size_t k = 1; k < count_; ++k) best = larger(best, state_->weights[k]);
+    for (std::size_t k = 0; k < count_; ++k) total += exponential(state_->weights[k] - best);
+    for (std::size_t k = 0; k < first_inherited_; ++k) first_total += exponential(first_weight(k));
+    const double share = leaving / (1.0 + state_->seen);
+    for (std::size_t k = 0; k < count_; ++k) {
+      const double returned = k < first_inherited_ ? share * total / first_total * exponential(first_weight(k)) : 0.0;
+      const double kept = (1.0 - share) * exponential(state_->weights[k] - best);
+      state_->weights[k] = best + logarithm(larger(kept + returned, least_weight));
+    }
+  }
+  static constexpr double least_weight = 1e-30;  // relative to the best, of an expert of a sister
 
   std::size_t start_chances() const { return settings_.kind == PartKind::yes_no ? 3 : 1; }
 

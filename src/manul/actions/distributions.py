@@ -11,6 +11,7 @@ import numpy as np
 from manul import _core
 from manul.actions.decision import A
 from manul.actions.distribution import Atoms, Distribution
+from manul.actions.pieces import KnobPieces, window_pieces
 from manul.actions.smoothing import explore
 from manul.actions.space import ActionSpace, numbers_only, several_knobs
 from manul.errors import InputError
@@ -138,6 +139,18 @@ class Windows(Distributions[float]):
         """Windows within a `bandwidth` of their `centres`, clipped to the range."""
         lows, highs = np.maximum(centres - bandwidth, ends[:, 0]), np.minimum(centres + bandwidth, ends[:, 1])
         return cls(lows, highs, ends, epsilon)
+
+    def pieces(self) -> KnobPieces:
+        """The pieces of constant density of all rows at once.
+
+        >>> Windows(np.array([0.25]), np.array([0.75]), np.array([[0.0, 1.0]])).pieces().row(0)
+        [(0.25, 0.75, 2.0)]
+        """
+        greedy = (1 - self._epsilon) / (self._highs - self._lows)
+        if self._epsilon == 0:
+            return KnobPieces(np.arange(len(self) + 1), self._lows, self._highs, greedy)
+        low, high = self._ends.T
+        return window_pieces((self._lows, self._highs), (low, high), greedy, self._epsilon / (high - low))
 
     def __len__(self) -> int:
         return len(self._lows)

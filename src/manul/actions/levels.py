@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from manul.actions.pieces import KnobPieces, RowLists, is_product, starts_of
+from manul.actions.pieces import KnobPieces, RowLists, is_product, starts_of, window_pieces
 from manul.utils.validation import Flags, Floats
 
 if TYPE_CHECKING:
@@ -115,11 +115,27 @@ class KnobLevels(RowLists):
     @cached_property
     def pieces(self) -> KnobPieces:
         """The pieces of constant density."""
+        if self._are_windows():
+            return self._window_pieces()
         wide = self._with_nearby()
         most = int(np.diff(wide.starts).max(initial=1))
         size = max(1, _AT_ONCE // (4 * most))
         parts = [wide._dense_pieces(slice(first, first + size), most) for first in range(0, max(len(wide), 1), size)]
         return KnobPieces.join(parts)
+
+    def _are_windows(self) -> bool:
+        """Whether every row is a window in a range, of numbers: most are."""
+        alike = not self.is_discrete and len(self.lows) == 2 * len(self) and len(self) and not self.nearby.any()
+        if not alike or (np.diff(self.starts) != 2).any():
+            return False
+        (low, least), (high, most) = self.lows.reshape(-1, 2).T, self.highs.reshape(-1, 2).T
+        return bool(((least <= low) & (low < high) & (high <= most)).all())
+
+    def _window_pieces(self) -> KnobPieces:
+        """The pieces of windows: one, and one on each side of it unless it reaches the end of the range."""
+        (low, least), (high, most) = self.lows.reshape(-1, 2).T, self.highs.reshape(-1, 2).T
+        inside, outside = (self.shares / (self.highs - self.lows)).reshape(-1, 2).T
+        return window_pieces((low, high), (least, most), inside, outside)
 
     def _without(self, unknown: Flags) -> KnobLevels:
         """The levels, with none in the `unknown` rows."""

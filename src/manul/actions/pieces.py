@@ -63,6 +63,13 @@ class RowLists:
         >>> KnobPieces.of_rows([[(0.0, 2.0, 0.5)], [(0.0, 1.0, 1.0)]]).select(np.array([1, 0])).densities
         array([1. , 0.5])
         """
+        if isinstance(which, slice) and which.step in (None, 1):
+            first, last, _ = which.indices(len(self))
+            starts = self.starts[first : max(first, last) + 1]
+            part = slice(starts[0], starts[-1])
+            return replace(
+                self, starts=starts - starts[0], **{name: column[part] for name, column in self.columns().items()}
+            )
         rows = np.arange(len(self))[which]
         counts = np.diff(self.starts)[rows]
         starts = starts_of(counts)
@@ -133,6 +140,21 @@ def pieces_of(distributions: Distributions[Any]) -> dict[str, KnobPieces]:
         return {"": KnobPieces.of_rows(numbers)}
     rows = [_row(each, space) for each in distributions]
     return {name: KnobPieces.of_rows([row.get(name, []) for row in rows]) for name in space.names}
+
+
+def window_pieces(
+    window: tuple[Floats, Floats], within: tuple[Floats, Floats], inside: Floats, outside: Floats
+) -> KnobPieces:
+    """The pieces of mixtures of a window with the density `inside` and its range with the density `outside`.
+
+    >>> one, ends = np.ones(1), (np.array([0.25]), np.array([0.75]))
+    >>> window_pieces(ends, (np.zeros(1), one), one, one / 2).row(0)
+    [(0.0, 0.25, 0.5), (0.25, 0.75, 1.5), (0.75, 1.0, 0.5)]
+    """
+    (low, high), (least, most) = window, within
+    lows, highs = np.column_stack([least, low, high]), np.column_stack([low, high, most])
+    densities, kept = np.column_stack([outside, inside + outside, outside]), lows < highs
+    return KnobPieces(starts_of(kept.sum(axis=1)), lows[kept], highs[kept], densities[kept])
 
 
 def _row(distribution: Any, space: ActionSpace[Any]) -> dict[str, list[Piece]]:

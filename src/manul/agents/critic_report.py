@@ -88,7 +88,7 @@ def formula_report(state: Mapping[str, Any], outcome: Outcome) -> FormulaReport 
         return None
     doubts = [
         f"The hint that {part!r} {outcome.hints[part]} with the action seems wrong: predictions without it are better."
-        for part, weight in zip(outcome.parts, state["hints"], strict=True)
+        for part, weight in zip(outcome.modelled, state["hints"], strict=True)
         if part in outcome.hints and weight < DOUBTED
     ]
     explained = state["explained"] if state["reported"] else None

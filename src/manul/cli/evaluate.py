@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "--interval",
     type=INTERVAL,
     help="Kind of confidence interval; `sequence` stays valid if you look repeatedly.  "
-    "[default: empirical-likelihood, for dr normal]",
+    "[default: exact-mass if LOG has density_levels, otherwise empirical-likelihood; for dr normal]",
 )
 @click.option("--largest-weight", type=NUMBER, help="Upper bound of the weights, if the log has no column floor.")
 @click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -36,6 +37,24 @@ class Baseline(Number):
                     f'--baseline must be JSON such as {{"price": 20}} or "bold", got {text!r:.60}: {error}.', param, ctx
                 )
         return text if text == "caller" or text.endswith(".manul") else super().convert(value, param, ctx)
+
+
+class GuardText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A rule about a part, such as `returned <= 1.02` or, with a range, `latency <= 1.1 in 0,5`."""
+
+    name = "rule"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        form = r"\s*(.+?)\s*(<=|>=)\s*([^\s]+?)(?:\s+in\s+([^,\s]+)\s*,\s*([^,\s]+))?\s*"
+        found = re.fullmatch(form, value)
+        try:
+            assert found is not None
+            name, relation, ratio, low, high = found.groups()
+            ends = [] if low is None else [[float(low), float(high)]]
+            return name, [relation, float(ratio), *ends]
+        except (AssertionError, ValueError):
+            form = "'returned <= 1.02' or 'latency <= 1.1 in 0,5'"
+            self.fail(f"--guard must be a rule such as {form}, got {value!r:.60}.", param, ctx)
 
 
 def takes_loop(command: Callable[..., None]) -> Callable[..., None]:
@@ -72,11 +91,14 @@ def plan_options() -> list[click.Option]:
     from manul.agents.rollout.rollout_plan import RolloutPlan
 
     types = {"steps": List(NUMBER), "outcome_range": List(NUMBER), "least_decisions": INTEGER, "patience": INTEGER}
+    types["guard"] = GuardText()
     options = []
     for each in fields(RolloutPlan):
         default: Any = each.default
         default = ",".join(f"{step:g}" for step in default) if each.name == "steps" else default
         given: Any = {"type": types.get(each.name, NUMBER), "default": default, "help": each.metadata["summary"]}
+        if each.name == "guard":
+            given |= {"multiple": True, "callback": lambda _context, _option, rules: dict(rules) or None}
         options.append(click.Option([f"--{each.name.replace('_', '-')}"], **given))
     return options
 
@@ -171,8 +193,9 @@ def rollout_text(rollout: Rollout) -> str:
         f"decisions   learner {rollout.learner_decisions:,}, baseline {rollout.baseline_decisions:,}; "
         f"{rollout.in_flight:,} not judged yet",
         *_left_out(rollout),
-        f"difference  {_bounds(rollout, rollout.excess)} (learner's {name} minus {sign} that is tolerated)",
+        f"difference  {_bounds(rollout.rewards, rollout.excess)} (learner's {name} minus {sign} that is tolerated)",
         f"budget      {max(rollout.spent, 0.0):.4g} of {rollout.budget:.4g} spent",
+        *(f"guard       {guard.name}: {guard.state} ({guard.rule})" for guard in rollout.guards),
     ]
     if rollout.not_before is not None:
         lines.append(f"next step   not before {_time(rollout.not_before)}")
@@ -197,14 +220,16 @@ def _table(rollout: Rollout) -> list[str]:
 
 def _row(rollout: Rollout, move: RolloutMove) -> list[str]:
     known = move.low is not None and move.high is not None
-    bounds = _bounds(rollout, (move.low, move.high)) if known else ""  # type: ignore[arg-type]
-    return [_time(move.time), str(move.target), move.reason, move.by, f"{move.judged:,}", bounds]
+    rewards = rollout.rewards and move.guard is None
+    bounds = _bounds(rewards, (move.low, move.high)) if known else ""  # type: ignore[arg-type]
+    reason = move.reason if move.guard is None else f"{move.reason} in {move.guard}"
+    return [_time(move.time), str(move.target), reason, move.by, f"{move.judged:,}", bounds]
 
 
-def _bounds(rollout: Rollout, excess: Sequence[float] | None) -> str:
+def _bounds(rewards: bool, excess: Sequence[float] | None) -> str:  # noqa: FBT001 - of one caller
     if excess is None:
         return "unknown"
-    low, high = (0 - excess[1], 0 - excess[0]) if rollout.rewards else excess
+    low, high = (0 - excess[1], 0 - excess[0]) if rewards else excess
     return f"{low:.4g} to {high:.4g}"
 
 

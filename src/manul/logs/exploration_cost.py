@@ -53,7 +53,7 @@ class ExplorationCost:
 def exploration_cost(log: Log) -> ExplorationCost | None:
     """The cost of the explored rows of a log; None if the range of actions is not known or no row was greedy.
 
-    Rows whose density is uniform, such as the first 10 of Auto, count neither as explored nor as greedy.
+    Rows whose density is uniform, such as the first one of Auto, count neither as explored nor as greedy.
     """
     relative = _relative_densities(log)
     if relative is None or not len(log):

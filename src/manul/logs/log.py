@@ -592,12 +592,12 @@ class Log:
         metadata, table = self._metadata.with_outcome(outcome), self.table
         losses = self.losses
         if outcome.formula is not None:
-            missing = [name for name in outcome.parts if name not in (self.parts or {})]
+            missing = [name for name in outcome.modelled if name not in (self.parts or {})]
             if missing:
                 has = f"only {', '.join(self.parts)}" if self.parts else "no parts at all"
                 rule = f"log has no part {missing[0]!r}, which the formula needs; it has {has}"
                 raise InputError(f"{rule}. Log what was reported as a column {columns.PART}{missing[0]}.", "log")
-            known = {name: self.parts[name] for name in outcome.parts} if self.parts is not None else {}
+            known = {name: self.parts[name] for name in outcome.modelled} if self.parts is not None else {}
             named = self.fields is not None or self.features is not None
             contexts: Any = self.fields if named else self.contexts
             if self.features is not None:
@@ -1000,11 +1000,10 @@ def _computed(contexts: Any, actions: Any, outcome: Outcome | None, space: Actio
 def _part_columns(parts: Any, outcome: Outcome | None) -> dict[str, Floats]:
     if not isinstance(parts, Mapping) or not all(isinstance(name, str) and name for name in parts):
         raise ParameterError(f"parts must be columns by name, got {parts!r:.60}.", "parts")
-    known = outcome if outcome is not None and outcome.formula is not None else None
     table: dict[str, Floats] = {}
     for name, column in parts.items():
-        if known is not None and name in known.parts:
-            table[name] = part_column(known, name, column)
+        if outcome is not None and name in outcome.parts:
+            table[name] = part_column(outcome, name, column)
             continue
         try:
             table[name] = np.array([np.nan if value is None else value for value in column], dtype=np.float64)

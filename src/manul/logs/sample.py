@@ -256,7 +256,8 @@ class Encoded:
                 part = batch.rows(slice(first, first + SIZE))
                 contexts = encode_contexts(self.columns, part.fields, part.features, len(part))
                 outcomes = part.actions, part.densities, part.losses, part.lows, part.highs
-                yield Log(contexts, *outcomes, floors=part.floors, outcome=replace(part.outcome, range="auto"))
+                outcome = replace(part.outcome, range="auto")
+                yield Log(contexts, *outcomes, floors=part.floors, outcome=outcome, levels=part.levels)
 
 
 class _Repriced:

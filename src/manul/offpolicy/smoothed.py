@@ -12,6 +12,8 @@ import numpy.typing as npt
 from manul.actions.decision import Within
 from manul.actions.distribution import Distribution
 from manul.actions.distributions import Windows
+from manul.actions.kinds.knob import Knob
+from manul.actions.levels import KnobLevels, Levels
 from manul.actions.space import ActionSpace
 from manul.contexts.schema import Context
 from manul.errors import InputError, ParameterError
@@ -109,6 +111,23 @@ class SmoothedKnobs:
         draws: Floats = lows[:, np.newaxis] + (highs - lows)[:, np.newaxis] * shares
         return np.where(np.isnan(draws), rows.positions[:, np.newaxis], draws)
 
+    def levels(self, rows: Rows, contexts: Any) -> Levels | None:
+        """What the policy draws from, one level per row; that of the log for knobs that it leaves out.
+
+        None if it leaves a knob out in some rows only, or if the log does not say what it was drawn from.
+        """
+        lows, highs = self._windows(contexts, rows)
+        levels = {}
+        for place, (name, knob) in enumerate(self.space.knobs):
+            low, high = lows[:, place], highs[:, place]
+            if np.isnan(low).all() and rows.levels is not None:
+                levels[name] = rows.levels[name]
+            elif np.isnan(low).any():
+                return None
+            else:
+                levels[name] = _uniform(knob, low, high)
+        return levels
+
     def _heights(self, lows: Floats, highs: Floats, units: Floats) -> Floats:
         return 1.0 / np.where(self._halves > 0, (highs - lows) * units, 1.0)
 
@@ -140,6 +159,17 @@ class SmoothedKnobs:
         if missing and choices:
             raise InputError(f"policy must set {missing[0]} too, because it depends on {choices[0]}.", "policy")
         return [knob.position(action[name], name) if name in action else np.nan for name, knob in self.space.knobs]
+
+
+def _uniform(knob: Knob[Any], lows: Floats, highs: Floats) -> KnobLevels:
+    """One uniform level per row, from positions; of steps and options, the one at the position."""
+    if knob.is_discrete:
+        lows = lows if knob.is_option else np.floor(lows * knob.volume)
+        highs = lows + 1.0
+    elif not knob.is_bent:
+        lows, highs = knob.column(lows), knob.column(highs)
+    columns = lows, highs, np.ones(len(lows)), np.zeros(len(lows))
+    return KnobLevels(np.arange(len(lows) + 1), *columns, knob.is_discrete)
 
 
 def _half_widths(space: ActionSpace, bandwidth: Mapping[str, float] | None) -> Floats:

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
@@ -92,12 +93,15 @@ class Outcome:
     A `formula` computes it from `parts`, which `learn` is told instead: "yes/no", a "count", or an "amount", which may be absent.
     It may also use the names of knobs, `action` if there is only one, and of numbers in the context. `hints` say that a part
     "rises" or "falls" with the action. The formula needs no absent amount that it multiplies by 0 or leaves out by `if`.
+    Parts that no formula uses are only recorded, such as what the guards of a rollout watch: `learn` takes them beside the outcome.
 
     >>> Outcome("profit", better="high", range=(-20, 100), wait=Wait(3600, default=0)).losses
     (-100.0, 20.0)
     >>> profit = Outcome("profit", better="high", range="auto", formula="(action - cost) * bought", parts={"bought": "yes/no"})
     >>> profit.formula, profit.parts
     ('(action - cost) * bought', {'bought': 'yes/no'})
+    >>> Outcome(parts={"returned": "yes/no"}).modelled
+    {}
     """
 
     name: str = ""
@@ -121,6 +125,8 @@ class Outcome:
             object.__setattr__(self, "range", check_outcome_range(self.keywords, self.range))
         self._check_formula()
         default = None if self.wait is None else self.wait.default
+        if isinstance(default, Mapping) and self.formula is None:
+            raise ParameterError("default must be a number, because no formula computes it from parts.", "default")
         if isinstance(default, Mapping):
             checked = {name: self.part_number(name, value, ParameterError) for name, value in default.items()}
             known = {name: value for name, value in checked.items() if not math.isnan(value)}
@@ -137,12 +143,6 @@ class Outcome:
             raise ParameterError(f"hints must be directions by part, got {hints!r:.80}.", "hints")
         object.__setattr__(self, "parts", dict(parts))
         object.__setattr__(self, "hints", dict(hints))
-        if (self.formula is None) != (not parts):
-            raise ParameterError(
-                "formula and parts belong together: the formula computes the outcome from what is reported, such as "
-                "formula='(action - 20) * bought', parts={'bought': 'yes/no'}.",
-                "formula" if self.formula is None else "parts",
-            )
         for name, kind in parts.items():
             if not isinstance(name, str) or not name:
                 raise ParameterError(f"names of parts must be text and not empty, got {name!r}.", "parts")
@@ -151,6 +151,8 @@ class Outcome:
                 raise ParameterError(f"{rule}, got {kind!r}.", "parts")
         for name, direction in hints.items():
             self._check_part(name, "hints", ParameterError)
+            if self.formula is None:
+                raise ParameterError(f"the hint of {name!r} needs a formula: other parts are only recorded.", "hints")
             if direction not in get_args(Direction):
                 raise ParameterError(f"the hint of {name!r} must be 'rises' or 'falls', got {direction!r}.", "hints")
         if self.formula is not None:
@@ -160,10 +162,13 @@ class Outcome:
 
     def _check_use(self, formula: Formula) -> None:
         object.__setattr__(self, "formula", str(formula))
-        unused = [name for name in self.parts if name not in formula.names]
-        if unused:
-            rule = f"the formula {self.formula!r} does not use the part {unused[0]!r}"
-            raise ParameterError(f"{rule}. Use it, or leave it out.", "formula")
+        if not self.modelled:
+            rule = (
+                f"the formula {self.formula!r} must use a part, because it computes the outcome from what is reported"
+            )
+            raise ParameterError(
+                f"{rule}, such as '(action - 20) * bought' with parts={{'bought': 'yes/no'}}.", "parts"
+            )
         for part in formula:
             names = [str(each.constant) for each in part.parts if each.operation == "name"]
             if any(each.operation == "text" for each in part.parts) and names[0] in self.parts:
@@ -171,12 +176,19 @@ class Outcome:
 
     def _check_part(self, name: Any, what: str, error: type[ParameterError | InputError]) -> None:
         if name not in self.parts:
-            known = f"The parts are {', '.join(self.parts)}." if self.parts else "The outcome has no formula."
+            known = f"The parts are {', '.join(self.parts)}." if self.parts else "The outcome has no parts."
             raise error(f"{what} has an unknown part {name!r}. {remedy(str(name), self.parts, known)}", what)
 
+    @cached_property
+    def modelled(self) -> dict[str, PartKind]:
+        """The parts that the formula uses; the others are only recorded."""
+        used = () if self.formula is None else parse(self.formula).names
+        return {name: kind for name, kind in self.parts.items() if name in used}
+
     def has_needed(self, parts: Mapping[str, float]) -> bool:
-        """Whether `parts` say all that is not an amount, which may be absent."""
-        return all(kind == "amount" or not math.isnan(parts.get(name, math.nan)) for name, kind in self.parts.items())
+        """Whether `parts` say all that the formula needs, but for amounts, which may be absent."""
+        needed = [name for name, kind in self.modelled.items() if kind != "amount"]
+        return self.formula is not None and all(not math.isnan(parts.get(name, math.nan)) for name in needed)
 
     def part_number(self, name: str, value: Any, error: type[ParameterError | InputError] = InputError) -> float:
         """The `value` of the part of a `name` as a number: 1 for yes, NaN if it is absent; raises the `error`."""
@@ -345,7 +357,7 @@ class Outcome:
     @property
     def arguments(self) -> dict[str, Any]:
         """The argument that makes an agent with this outcome: `losses` or `rewards` if they say it all, else `outcome`."""
-        plain = self.name == self.keyword and self.wait is None and self.formula is None
+        plain = self.name == self.keyword and self.wait is None and not self.parts
         return {self.keywords: self.range} if plain else {"outcome": self}
 
     def describe(self) -> dict[str, Any]:
@@ -358,7 +370,7 @@ class Outcome:
             return self.arguments
         wait = None if self.wait is None else vars(self.wait)
         described: dict[str, Any] = {"name": self.name, "better": self.better, "range": self.range, "wait": wait}
-        if self.formula is not None:  # pairs, because members of JSON objects have no order
+        if self.parts:  # pairs, because members of JSON objects have no order
             described |= {"formula": self.formula, "parts": [*map(list, self.parts.items())], "hints": dict(self.hints)}
         return {"outcome": described}
 

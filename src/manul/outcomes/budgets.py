@@ -192,11 +192,16 @@ def second_outcome(
         rule = f"{argument} needs an outcome with parts, such as outcome=manul.Bid()"
         raise ParameterError(f"{rule}, because a formula of parts says what is {name}.", argument)
     parsed = parse(formula, argument)
-    used = {part: kind for part, kind in outcome.parts.items() if part in parsed.names}
-    if not used:
-        advice = remedy(
-            parsed.names[0] if parsed.names else "", outcome.parts, f"The parts are {', '.join(outcome.parts)}."
+    recorded = [part for part in outcome.parts if part in parsed.names and part not in outcome.modelled]
+    if recorded:
+        rule = f"{argument} uses the part {recorded[0]!r}, which is only recorded"
+        raise ParameterError(
+            f"{rule}, because the formula of the outcome, {outcome.formula!r}, does not use it.", argument
         )
+    used = {part: kind for part, kind in outcome.modelled.items() if part in parsed.names}
+    if not used:
+        known = f"The parts are {', '.join(outcome.modelled)}."
+        advice = remedy(parsed.names[0] if parsed.names else "", outcome.modelled, known)
         raise ParameterError(f"{argument} must use a part of the outcome, got {formula!r}. {advice}", argument)
     try:
         return Outcome(name, better=better, range="auto", formula=str(parsed), parts=used)

@@ -17,7 +17,7 @@ from manul.actions.space import ActionSpace
 from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch, named_batch, rows_with
 from manul.errors import InputError, ParameterError, remedy
-from manul.outcomes import Outcome
+from manul.outcomes import Outcome, PartKind
 from manul.utils.formulas import Formula, Instruction, parse
 from manul.utils.validation import Flags, Floats, are_within
 
@@ -45,7 +45,8 @@ class ToldMany(NamedTuple):
 
 
 class PartsReader:
-    """Reads the parts of an `outcome` over a `space`. `fields` are the numbers of contexts that its formula needs.
+    """Reads the parts of an `outcome` over a `space`. `modelled` are those that its formula uses, and `fields` the numbers of
+    contexts that it needs.
 
     >>> from manul import Sale
     >>> reader = PartsReader(Sale(cost="cost"), ActionSpace((10, 50)))
@@ -55,20 +56,20 @@ class PartsReader:
 
     def __init__(self, outcome: Outcome, space: ActionSpace) -> None:
         assert outcome.formula is not None
-        self.outcome, self.formula = outcome, parse(outcome.formula)
+        self.outcome, self.formula, self.modelled = outcome, parse(outcome.formula), outcome.modelled
         names = [name or ACTION for name in space.names]
         self._knobs = dict(zip(names, space.names, strict=True))
         if len(names) == 1:  # a single knob may also be called `action`, so that an outcome fits any knob
             self._knobs.setdefault(ACTION, space.names[0])
         self._space, self._kinds = space, dict(space.knobs)
-        taken = [name for name in outcome.parts if name in self._knobs]
+        taken = [name for name in self.modelled if name in self._knobs]
         if taken:
             raise ParameterError(f"the part {taken[0]!r} has the name of a knob. Rename one of them.", "outcome")
         self._check_choices()
-        self._own = (*self._knobs, *outcome.parts)
+        self._own = (*self._knobs, *self.modelled)
         used = [name for name in self._knobs if name in self.formula.names]
         self._taken = dict.fromkeys(used, "a knob in the formula") | dict.fromkeys(
-            outcome.parts, "a part of the outcome"
+            self.modelled, "a part of the outcome"
         )
         self.fields = tuple(name for name in self.formula.names if name not in self._own)
 
@@ -112,14 +113,14 @@ class PartsReader:
         directions: dict[str, int] = {"falls": -1, "rises": 1}
         return {
             **self.core_programs({}),
-            "kinds": [*self.outcome.parts.values()],
-            "hints": [directions.get(self.outcome.hints.get(name, ""), 0) for name in self.outcome.parts],
+            "kinds": [*self.modelled.values()],
+            "hints": [directions.get(self.outcome.hints.get(name, ""), 0) for name in self.modelled],
             "higher": self.outcome.higher,
         }
 
     def core_programs(self, others: Mapping[str, Formula]) -> dict[str, Any]:
         """The formula and `others` of the same parts as programs by name, and the fields that they load."""
-        places = {name: 1 + place for place, name in enumerate(self.outcome.parts)} | dict.fromkeys(self._knobs, 0)
+        places = {name: 1 + place for place, name in enumerate(self.modelled)} | dict.fromkeys(self._knobs, 0)
         formulas = {"program": self.formula, **others}
         names = dict.fromkeys(name for formula in formulas.values() for name in formula.names)
         fields = [name for name in names if name not in self._own]
@@ -183,29 +184,22 @@ class PartsReader:
         return ToldMany(values, table, judged)
 
     def numbers(self, parts: Any) -> list[float]:
-        """The `parts` of one decision by name as numbers in order, NaN if they are absent."""
-        if not isinstance(parts, Mapping):
-            raise InputError(f"parts must be values by name, such as {self._example}, got {parts!r:.60}.", "parts")
-        given = {name: self.outcome.part_number(name, value) for name, value in parts.items()}
-        return [given.get(name, math.nan) for name in self.outcome.parts]
+        """The modelled ones of the `parts` of one decision by name as numbers in order, NaN if they are absent."""
+        given = part_numbers(self.outcome, parts)
+        return [given.get(name, math.nan) for name in self.modelled]
 
     def table(self, parts: Any) -> Floats:
-        """The `parts` of many decisions, columns by name, as rows of numbers."""
-        if not isinstance(parts, Mapping) or not parts:
-            raise InputError(f"parts must be columns by name, such as {self._example}, got {parts!r:.60}.", "parts")
-        columns = {name: part_column(self.outcome, name, values) for name, values in parts.items()}
-        lengths = {len(column) for column in columns.values()}
-        if len(lengths) > 1:
-            raise InputError(f"parts must all have one value per decision, got lengths {sorted(lengths)}.", "parts")
-        absent = np.full(lengths.pop(), np.nan)
-        return np.column_stack([columns.get(name, absent) for name in self.outcome.parts])
+        """The modelled ones of the `parts` of many decisions, columns by name, as rows of numbers."""
+        columns = part_columns(self.outcome, parts)
+        absent = np.full(len(next(iter(columns.values()))), np.nan)
+        return np.column_stack([columns.get(name, absent) for name in self.modelled])
 
     def value(self, action: Any, context: Any, parts: Mapping[str, Any]) -> float:
         """The value of the formula, in the outcome's own sign; raises InputError if it has none."""
         return self._value(action, context, self.numbers(parts))
 
     def _value(self, action: Any, context: Any, numbers: list[float]) -> float:
-        known: dict[str, Any] = dict(zip(self.outcome.parts, numbers, strict=True))
+        known: dict[str, Any] = dict(zip(self.modelled, numbers, strict=True))
         self._check_present(known)
         known.update(zip(self.fields, self.context_numbers(context).tolist(), strict=True))
         knobs = self._space.wrap(action)
@@ -218,7 +212,7 @@ class PartsReader:
     def values(self, actions: Any, contexts: Any, table: Floats, needed: npt.NDArray[np.bool_] | None = None) -> Floats:
         """The values of the formula for rows of parts; NaN in rows that are not `needed`."""
         needed = np.ones(len(table), np.bool_) if needed is None else needed
-        columns: dict[str, Any] = dict(zip(self.outcome.parts, table.T, strict=True))
+        columns: dict[str, Any] = dict(zip(self.modelled, table.T, strict=True))
         fields = self.context_columns(contexts)
         columns |= dict(zip(self.fields, fields.T, strict=True))
         knobs = self._space.wrap_columns(actions)
@@ -228,7 +222,7 @@ class PartsReader:
             raise InputError(f"parts must have one value per decision, got {len(table)} for {length}.", name)
         values = np.where(needed, self.formula.values(columns, len(table)), np.nan)
         wrong = needed & np.isnan(values)
-        for name, kind in self.outcome.parts.items():
+        for name, kind in self.modelled.items():
             if kind != "amount":
                 wrong |= needed & np.isnan(columns[name])
         if wrong.any():
@@ -244,22 +238,42 @@ class PartsReader:
         return values
 
     def _check_present(self, known: Mapping[str, Any]) -> None:
-        for name, kind in self.outcome.parts.items():
+        for name, kind in self.modelled.items():
             if kind != "amount" and math.isnan(known[name]):
-                raise InputError(f"parts must say {name!r}, as in {self._example}.", "parts")
+                raise InputError(f"parts must say {name!r}, as in {_example(self.modelled)}.", "parts")
 
     def _no_value(self, known: Mapping[str, Any]) -> InputError:
-        absent = [name for name in self.outcome.parts if math.isnan(known[name])]
+        absent = [name for name in self.modelled if math.isnan(known[name])]
         formula = f"the formula {self.outcome.formula!r}"
         if absent:
             return InputError(f"{formula} needs the amount {absent[0]!r}, which is absent.", "parts")
         given = ", ".join(f"{name} = {known[name]!r}" for name in self.formula.names)
         return InputError(f"{formula} has no finite value for {given}.", "parts")
 
-    @property
-    def _example(self) -> str:
-        examples = {"yes/no": "True", "count": "3", "amount": "12.3"}
-        return f"{{{', '.join(f'{name!r}: {examples[kind]}' for name, kind in self.outcome.parts.items())}}}"
+
+def _example(kinds: Mapping[str, PartKind]) -> str:
+    examples = {"yes/no": "True", "count": "3", "amount": "12.3"}
+    return f"{{{', '.join(f'{name!r}: {examples[kind]}' for name, kind in kinds.items())}}}"
+
+
+def part_numbers(outcome: Outcome, parts: Any) -> dict[str, float]:
+    """The `parts` of one decision by name as numbers, NaN if they are absent."""
+    if not isinstance(parts, Mapping):
+        rule = f"parts must be values by name, such as {_example(outcome.parts)}"
+        raise InputError(f"{rule}, got {parts!r:.60}.", "parts")
+    return {name: outcome.part_number(name, value) for name, value in parts.items()}
+
+
+def part_columns(outcome: Outcome, parts: Any) -> dict[str, Floats]:
+    """The `parts` of many decisions, columns by name, as numbers."""
+    if not isinstance(parts, Mapping) or not parts:
+        rule = f"parts must be columns by name, such as {_example(outcome.parts)}"
+        raise InputError(f"{rule}, got {parts!r:.60}.", "parts")
+    columns = {name: part_column(outcome, name, values) for name, values in parts.items()}
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise InputError(f"parts must all have one value per decision, got lengths {sorted(lengths)}.", "parts")
+    return columns
 
 
 def part_column(outcome: Outcome, name: str, values: Any) -> Floats:
@@ -295,24 +309,32 @@ def read_report(
     outcome: Outcome, reader: PartsReader | None, context: Any, action: Any, loss: Any, reward: Any, parts: Any
 ) -> Told:
     """What the arguments of `learn` say; the `reader` is that of the outcome's formula."""
-    if parts is None:
-        return Told(outcome.read(loss, reward))
-    return _with_formula(reader).read(context, action, loss, reward, parts)
+    if parts is not None and reader is not None:
+        return reader.read(context, action, loss, reward, parts)
+    if parts is not None:
+        part_numbers(_with_parts(outcome), parts)
+    return Told(outcome.read(loss, reward))
 
 
 def read_reports(
     outcome: Outcome, reader: PartsReader | None, contexts: Any, actions: Any, losses: Any, rewards: Any, parts: Any
 ) -> ToldMany:
     """What the arguments of `learn_many` say, as `read_report`."""
-    if parts is None:
-        return ToldMany(outcome.read_many(losses, rewards))
-    return _with_formula(reader).read_many(contexts, actions, losses, rewards, parts)
+    if parts is not None and reader is not None:
+        return reader.read_many(contexts, actions, losses, rewards, parts)
+    values = outcome.read_many(losses, rewards)
+    if parts is not None:
+        count = len(next(iter(part_columns(_with_parts(outcome), parts).values())))
+        if values.shape != (count,):
+            raise InputError(f"parts must have one value per decision, got {count} for {values.size}.", "parts")
+    return ToldMany(values)
 
 
-def _with_formula(reader: PartsReader | None) -> PartsReader:
-    if reader is None:
-        raise InputError("parts need an outcome with a formula, such as outcome=manul.Sale(cost=20.0).", "parts")
-    return reader
+def _with_parts(outcome: Outcome) -> Outcome:
+    if not outcome.parts:
+        advice = "such as outcome=manul.Sale(cost=20.0) or manul.Outcome(parts={'returned': 'yes/no'})"
+        raise InputError(f"parts need an outcome with parts, {advice}.", "parts")
+    return outcome
 
 
 def _are_numbers(column: Any) -> bool:

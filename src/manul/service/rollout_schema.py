@@ -19,6 +19,8 @@ BOUNDED: dict[str, Any] = {
     "patience": Annotated[int, Meta(le=1_000_000)],
     "patience_seconds": Annotated[float, Meta(gt=0, le=1e9)] | None,
 }
+# A rule is a relation, a ratio and perhaps a range, which the plan checks.
+RULES: dict[str, Any] = {"guard": dict[str, list[Any]] | None}
 Step = Literal["started", "restarted", "not worse", "worse", "paused", "resumed", "aborted", "model replaced"]
 
 
@@ -45,7 +47,9 @@ class _NewRollout(Request, kw_only=True, omit_defaults=True):
     `least_seconds`; the baseline keeps the share `holdout`. `budget` is the start-up budget of the guarantee, in widths of the
     range of losses. After `patience` further decisions, or `patience_seconds` if that is given, a missing loss is not waited for.
     `outcome_range` is the range of the losses or rewards that are compared: by default that of the loop, and required if that is
-    "auto". Those beyond it count as its ends. A rollout that was aborted or rolled back starts again only with `restart`.
+    "auto". Those beyond it count as its ends. `guard` has rules for parts of the outcome, such as `{"returned": ["<=", 1.02]}`: the
+    learner's mean may be at most 1.02 times that of the baseline. Counts and amounts need a range, as in `["<=", 1.1, [0, 5]]`. A step
+    up needs all guards, a step down any. A rollout that was aborted or rolled back starts again only with `restart`.
     """
 
     baseline: float | bool | str | dict[str, Any]
@@ -66,7 +70,8 @@ class _NewRollout(Request, kw_only=True, omit_defaults=True):
 
 class RolloutMove(Struct, kw_only=True):
     """A move of a rollout: when, at which event, from which step to which (0 is the baseline), why, and who decided. `low` and
-    `high` bound the learner's excess over what is tolerated, per decision; null if nothing was known."""
+    `high` bound the learner's excess over what is tolerated, per decision; null if nothing was known. `guard` is the part in which
+    the learner was worse, if it was not the loss; then the bounds are those of the part."""
 
     time: float
     event: int
@@ -77,6 +82,23 @@ class RolloutMove(Struct, kw_only=True):
     by: Literal["evidence", "owner"]
     low: float | None = None
     high: float | None = None
+    guard: str | None = None
+
+
+class RolloutGuard(Struct, kw_only=True):
+    """A guard since the present step began, in units of its part: the mean values of the arms, and how far the learner's mean is
+    beyond the limit of the `rule`, which it keeps if both ends of `excess` are below 0. `learner_left_out` and `baseline_left_out` are
+    decisions without a value, and `beyond` counts values beyond the range."""
+
+    name: str
+    rule: str
+    state: Literal["holds", "does not hold", "not proven yet"]
+    learner: float | None
+    baseline: float | None
+    excess: tuple[float, float] | None
+    learner_left_out: int
+    baseline_left_out: int
+    beyond: int
 
 
 class RolloutLook(Struct, kw_only=True):
@@ -101,7 +123,7 @@ class _Rollout(Struct, kw_only=True):
     `not_before` the earliest time of it, if that is in the future. `unsent` are moves that the webhook has not received yet.
     `learner_left_out` and `baseline_left_out` are decisions whose losses did not come within patience, since the model was given. If
     the arms are proven to be left out at different rates, the evidence is `uneven`, and the learner does not move up. If the loop
-    has `rewards`, losses are negative rewards.
+    has `rewards`, losses are negative rewards. `guards` is what is known of the parts that `guard` has rules for.
     """
 
     loop: str
@@ -131,13 +153,14 @@ class _Rollout(Struct, kw_only=True):
     spent: float
     needed: int | None
     not_before: float | None
+    guards: list[RolloutGuard]
     moves: list[RolloutMove]
     looks: list[RolloutLook]
 
 
 def _with_plan(name: str, base: type[Struct], *, asked: bool) -> type[Struct]:
     """A struct with the settings of `RolloutPlan` too; those that are asked for have defaults."""
-    types = get_type_hints(RolloutPlan) | (BOUNDED if asked else {})
+    types = get_type_hints(RolloutPlan) | (BOUNDED if asked else {}) | RULES
     settings = [(each.name, types[each.name], *([each.default] if asked else [])) for each in fields(RolloutPlan)]
     options: Any = {"module": __name__, "kw_only": True, "omit_defaults": asked}
     return defstruct(name, settings, bases=(base,), namespace={"__doc__": base.__doc__}, **options)

@@ -65,7 +65,11 @@ Formula = Annotated[
 ]
 PartKinds = Annotated[
     dict[str, PartKind],
-    Meta(max_length=MOST_PARTS, description="The kinds of the parts.", examples=[{"bought": "yes/no"}]),
+    Meta(
+        max_length=MOST_PARTS,
+        description="The kinds of the parts; those that no formula uses are only recorded.",
+        examples=[{"bought": "yes/no"}],
+    ),
 ]
 Hints = Annotated[
     dict[str, Direction],
@@ -205,7 +209,8 @@ class NewObservation(Request, kw_only=True):
 class NewLoss(Request, kw_only=True):
     """The `loss` of a decision if the loop was created with `losses` or neither, its `reward` if the loop was created with
     `rewards`: exactly one of the two. If the loop has a formula, `parts` are enough; what is reported beside them is learned instead
-    of the value of the formula. If a loop combines losses, `key` distinguishes a repeat from another loss."""
+    of the value of the formula. Parts that no formula uses are recorded and logged. If a loop combines losses, `key` distinguishes a
+    repeat from another loss."""
 
     loss: float | None = None
     reward: float | None = None

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from manul.agents.rollout.confidence_bounds import WholeSums
+from manul.agents.rollout.confidence_bounds import WholeLogs
 from manul.agents.rollout.rollout_progress import Progress, Ticket
 
 
 class InFlight:
-    """Tickets by number, in the order of the decisions, and `total`, the sum of the learner's shares in them."""
+    """Tickets by number, in the order of the decisions, and `total`, the sum of the learner's shares in them.
+
+    Decisions without traffic for the learner need not be among them: they cost nothing, and their guarantee terms are at most 0.
+    """
 
     def __init__(self, tickets: Mapping[int, Ticket] | None = None, total: float | None = None) -> None:
         self.tickets = dict(tickets or {})
         self.total = sum(ticket.share for ticket in self.tickets.values()) if total is None else total
         self._copies: dict[int, int] = {}
         self._without_loss, self._unmeasured = set(self.tickets), set(self.tickets)
-        self._omitted: list[tuple[Ticket, range]] = []
         # The largest terms of decisions without a loss, and their sums by slot, at these centres and for the model of a period.
-        self._largest: dict[int, tuple[int, float, float]] = {}
-        self._sums: dict[int, WholeSums] = {}
+        self._largest: dict[int, tuple[int, WholeLogs]] = {}
+        self._sums: dict[int, WholeLogs] = {}
         self._centres: list[float] = []
         self._began = 0
 
@@ -35,30 +36,18 @@ class InFlight:
 
     def join(self, others: Mapping[int, Ticket]) -> None:
         """Add decisions that others made; those that are known here already stay as they are."""
-        known = {number for _, numbers in self._omitted for number in numbers}
         for number, ticket in others.items():
-            if number in self.tickets or number in known:
-                continue
-            if ticket.share > 0:
+            if number not in self.tickets and ticket.share > 0:
                 self.add(number, ticket)
-            else:
-                self.omit(number, ticket)
         self.tickets = dict(sorted(self.tickets.items()))
-
-    def omit(self, number: int, ticket: Ticket) -> None:
-        """Note a decision without traffic for the learner; its ticket is kept once for all that follow each other."""
-        if self._omitted and (last := self._omitted[-1])[0] == ticket and last[1].stop == number:
-            self._omitted[-1] = ticket, range(last[1].start, number + 1)
-        else:
-            self._omitted.append((ticket, range(number, number + 1)))
 
     def arrive(self, number: int) -> None:
         """Note that the loss of a decision has come, or will not be waited for."""
         self._without_loss.discard(number)
         self._unmeasured.discard(number)
         if number in self._largest:
-            slot, term, square = self._largest.pop(number)
-            self._sums[slot].add(term, square, -1)
+            slot, largest = self._largest.pop(number)
+            self._sums[slot].remove(largest)
 
     def forget_before(self, number: int) -> None:
         """Forget decisions that are judged or left out."""
@@ -67,16 +56,13 @@ class InFlight:
             self.arrive(first)
         if not self.tickets:
             self.total = 0.0  # without the rounding errors of the sum
-        self._omitted = [
-            (ticket, range(max(each.start, number), each.stop)) for ticket, each in self._omitted if each.stop > number
-        ]
 
     def share(self, progress: Progress) -> float:
         """The share of the learner in the next decision."""
         return progress.share(self.total, self.worst)
 
-    def worst(self, progress: Progress) -> Mapping[int, WholeSums] | None:
-        """For each slot, the sums of the largest terms that decisions without a loss can get; None if some are not known."""
+    def worst(self, progress: Progress) -> Mapping[int, WholeLogs] | None:
+        """For each slot, the largest terms that decisions without a loss can get; None if some are not known."""
         if self._copies:  # those of other replicas
             return None
         # The centre of the first step changes once, and slots change with the model.
@@ -85,16 +71,8 @@ class InFlight:
         self._centres, self._began = list(progress.centres), progress.began
         for number in self._unmeasured:
             ticket = self.tickets[number]
-            slot = progress.slot(ticket)
-            self._largest[number] = slot, *progress.worst_term(ticket)
-            self._sums.setdefault(slot, WholeSums()).add(*self._largest[number][1:])
+            slot, largest = progress.slot(ticket), WholeLogs.of(progress.worst_term(ticket))
+            self._largest[number] = slot, largest
+            self._sums.setdefault(slot, WholeLogs()).add(largest)
         self._unmeasured.clear()
-        return self._sums if not self._omitted else self._with_omitted(progress)
-
-    def _with_omitted(self, progress: Progress) -> Mapping[int, WholeSums]:
-        """The sums with decisions that are not kept. Their terms are at most 0; they count even if their losses have come."""
-        sums = {slot: replace(each) for slot, each in self._sums.items()}
-        for ticket, numbers in self._omitted:
-            _, square = progress.worst_term(ticket)
-            sums.setdefault(progress.slot(ticket), WholeSums()).add(0.0, square, len(numbers))
-        return sums
+        return self._sums

@@ -25,6 +25,7 @@ from manul.agents.mapped import Mapped, SaveableAgent
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import Baseline, BaselineArm, check_baseline, mixed_levels
 from manul.agents.rollout.in_flight import InFlight
+from manul.agents.rollout.predictions import predicted_loss
 from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
 from manul.agents.rollout.rollout_plan import PlanSettings, RolloutPlan
 from manul.agents.rollout.rollout_progress import Progress
@@ -32,7 +33,7 @@ from manul.contexts import conversion
 from manul.contexts.schema import Context, ContextSchema
 from manul.errors import InputError, ParameterError
 from manul.outcomes import PartValue
-from manul.outcomes.parts import PartsReader, read_report, read_reports
+from manul.outcomes.parts import PartsReader, part_columns, part_numbers, read_report, read_reports
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent, TellsLevels
 from manul.utils import model_files
@@ -77,9 +78,15 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     rates, the learner does not move up.
 
     The settings of the `plan` are given by name: `tolerance`, `confidence`, `steps`, `holdout`, `least_decisions`, `budget`,
-    `patience`, `patience_seconds` and `outcome_range`. The statements need a range of losses or rewards: that of the agent, or
+    `patience`, `patience_seconds`, `outcome_range` and `guard`. The statements need a range of losses or rewards: that of the agent, or
     `outcome_range`, which an agent with "auto" needs. Losses or rewards beyond it count as its ends, so the statements hold for
     losses or rewards that are cut off there.
+
+    `guard={"returned": ("<=", 1.02)}` watches a part of the outcome that `learn` is told beside the loss: its mean may be at most 1.02
+    times that of the baseline. The learner moves up only if it is proven not to be worse in the loss and in all guards, and goes down
+    as soon as it is proven to be worse in one of them. `">="` is for parts that must not fall.
+
+    With `learns=False` the agent stays as it is: a test of two fixed policies against each other.
 
     The same `seed` and input give the same decisions. Set `agent` to replace the learner: the new one begins at the
     first step, with new evidence and what is left of the budget.
@@ -98,21 +105,24 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         *,
         baseline: Any,
         seed: int = 0,
+        learns: bool = True,
         **plan: Unpack[PlanSettings],
     ) -> None:
         saveable = cast(SaveableAgent, agent)
         _check_agent(saveable)
         self.plan = RolloutPlan(**plan)
+        if not isinstance(learns, bool):
+            raise ParameterError(f"learns must be True or False, got {learns!r}.", "learns")
         if baseline is agent:
             raise ParameterError(
                 "baseline must not be the agent that learns. Pass a copy or a saved policy.", "baseline"
             )
-        self._agent, self.seed = saveable, check_seed(seed)
+        self._agent, self.seed, self.learns = saveable, check_seed(seed), learns
         self.space: ActionSpace[A] = saveable.space
         self.actions, self.outcome = saveable.actions, saveable.outcome
         self._reader = PartsReader.of(self.outcome, self.space)
         self.baseline: Baseline = check_baseline(baseline, self.space)
-        self.progress = Progress(self.plan, self.plan.loss_range(self.outcome))
+        self.progress = Progress(self.plan, self.plan.loss_range(self.outcome), guards=self.plan.guards(self.outcome))
         self.decisions = 0
         self._density_is_checked = False
         self._in_flight = InFlight()
@@ -210,8 +220,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         outcome: Any = {"loss": loss, "reward": reward, "parts": parts}
         value = read_report(self.outcome, self._reader, context, decision.action, loss, reward, parts).loss
         self.outcome.check(np.array([value]))
-        self.agent.learn(context, decision, **{name: each for name, each in outcome.items() if each is not None})
-        self._judge(number, value, time)
+        if self.learns:
+            self.agent.learn(context, decision, **{name: each for name, each in outcome.items() if each is not None})
+        self._judge(number, value, None if parts is None else part_numbers(self.outcome, parts), time)
 
     def decide_many(
         self,
@@ -277,9 +288,11 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         check_shape("losses", values, len(numbers))
         self.outcome.check(values)
         given = {name: each for name, each in outcomes.items() if each is not None}
-        self.agent.learn_many(contexts, decisions, **given)
-        for number, value in zip(numbers, values.tolist(), strict=True):
-            self._judge(number, value, time)
+        if self.learns:
+            self.agent.learn_many(contexts, decisions, **given)
+        columns = {} if parts is None else part_columns(self.outcome, parts)
+        for place, (number, value) in enumerate(zip(numbers, values.tolist(), strict=True)):
+            self._judge(number, value, {name: float(column[place]) for name, column in columns.items()}, time)
 
     def distributions(self, contexts: npt.ArrayLike, within: Any = None) -> Distributions[A]:
         """The mixtures that `decide_many` draws from, for `contexts` and `within` as there; valid until the learner learns."""
@@ -313,8 +326,10 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     def _draw(self, context: Context, within: Any, baseline: BaselineArm, time: float | None) -> Decision[A]:
         share, number = self.traffic, self.decisions
         decide, look_up = partial(self.agent.decide, context, within), partial(self._look_up, context, within)
+        predicted = predicted_loss(self.agent, context, within, baseline.action, share)
         drawn = baseline.draw(self.seed, number, share, decide=decide, look_up=look_up)
-        self._in_flight.add(number, self.progress.ticket(learner=drawn.arm == "learner", share=share))
+        ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share, predicted=predicted)
+        self._in_flight.add(number, ticket)
         if time is not None:
             self._times[number] = float(time)
         self.decisions += 1
@@ -360,9 +375,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         if time is not None and not (isinstance(time, Real) and math.isfinite(float(time))):
             raise InputError(f"time must be a finite number of seconds, got {time!r}.", "time")
 
-    def _judge(self, number: int, loss: float, time: float | None) -> None:
+    def _judge(self, number: int, loss: float, parts: Mapping[str, float] | None, time: float | None) -> None:
         progress, tickets = self.progress, self._in_flight.tickets
-        progress.add(number, tickets[number], loss)
+        progress.add(number, tickets[number], loss, parts)
         self._in_flight.arrive(number)
         for overdue in self._overdue(time):
             progress.add(overdue, tickets[overdue], None)
@@ -381,12 +396,13 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
     def _contents(self) -> model_files.Contents:
         kind, parameters, arrays = model_files.contents(self.agent)
         baseline, baseline_arrays = self.baseline.describe()
-        waiting = [[number, *ticket] for number, ticket in self._in_flight.tickets.items()]
+        waiting = [[number, *rollout_files.ticket_parts(each)] for number, each in self._in_flight.tickets.items()]
         settings = {
             "agent": {"kind": kind, "parameters": parameters},
             "baseline": baseline,
             "plan": self.plan.describe(),
             "seed": self.seed,
+            **({} if self.learns else {"learns": False}),  # files of earlier versions do not have it
             "decisions": self.decisions,
             "progress": rollout_files.describe(self.progress),
             "in_flight": {"tickets": waiting, "total": self._in_flight.total}
@@ -409,8 +425,10 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
             baseline = model_files.restore(baseline["kind"], baseline["parameters"], split.get("baseline", {}))
         elif isinstance(baseline, dict):
             baseline = baseline["action"]
-        rollout = cls(agent, baseline=baseline, seed=parameters["seed"], **parameters["plan"])
-        rollout.progress = rollout_files.restore(rollout.plan, rollout.progress.losses, parameters["progress"])
+        learns = parameters.get("learns", True)
+        rollout = cls(agent, baseline=baseline, seed=parameters["seed"], learns=learns, **parameters["plan"])
+        progress = rollout.progress
+        rollout.progress = rollout_files.restore(rollout.plan, progress.losses, parameters["progress"], progress.guards)
         rollout.decisions = parameters["decisions"]
         in_flight = dict(parameters["in_flight"])
         times = in_flight.pop("times", [])

@@ -5,12 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from manul.agents.rollout.confidence_bounds import Sums
+from manul.agents.rollout.comparison import Tally
 from manul.agents.rollout.in_flight import InFlight
-from manul.agents.rollout.rollout_progress import COHORT, Move, Progress
+from manul.agents.rollout.rollout_progress import COHORT, GuardProgress, Move, Progress
 from manul.outcomes import LOSSES, Outcome
 
 Status = Literal["waiting", "done", "rolled back"]
+
+
+@dataclass(frozen=True)
+class GuardEvidence:
+    """What is known of a guard since the present step began, in units of its part.
+
+    `learner` and `baseline` are the mean values of the arms, None before the first one. `excess` bounds how far the learner's mean is
+    beyond the limit of the `rule`: the guard holds if both ends are below 0, and does not if both are above. `left_out` are the
+    decisions of learner and baseline without a value, since the model was given, and `beyond` the values beyond the range.
+    """
+
+    name: str
+    rule: str
+    learner: float | None
+    baseline: float | None
+    excess: tuple[float, float]
+    left_out: tuple[int, int]
+    beyond: int
+
+    @property
+    def state(self) -> Literal["holds", "does not hold", "not proven yet"]:
+        if self.excess[1] < 0:
+            return "holds"
+        return "does not hold" if self.excess[0] > 0 else "not proven yet"
+
+    def __str__(self) -> str:
+        means = ""
+        if self.learner is not None and self.baseline is not None:
+            means = f", mean {self.learner:.4g} against {self.baseline:.4g}"
+        return f"Guard {self.name!r} ({self.rule}): {self.state}{means}."
 
 
 @dataclass(frozen=True)
@@ -28,7 +58,7 @@ class Evidence:
     did not come within patience, since the model was given, and `left_out_rates` their shares of all decisions of the arm. If
     the arms are proven to be left out at different rates, the evidence is `uneven`, and the learner does not move up. `beyond` is the
     number of losses that were beyond the range, since the rollout began: they count as its ends. Losses are
-    those of the `outcome`, and sentences state its values.
+    those of the `outcome`, and sentences state its values. `guards` say what is known of the guards.
     """
 
     status: Status
@@ -51,19 +81,24 @@ class Evidence:
     beyond: int = 0
     moves: tuple[Move, ...] = ()
     outcome: Outcome = LOSSES
+    guards: tuple[GuardEvidence, ...] = ()
 
     def __str__(self) -> str:
         if self.status == "rolled back":
             judged = self.moves[-1].judged
             when = f"after {judged:,} decisions" if judged else "before the loop was reset"
-            return f"Rolled back {when}: the learner was worse than tolerated."
+            guard = self.moves[-1].guard
+            return (
+                f"Rolled back {when}: the learner was worse than tolerated{'' if guard is None else f' in {guard!r}'}."
+            )
         arms = ""
         if self.learner_loss is not None and self.baseline_loss is not None:
             means = (self.outcome.state(each) for each in (self.learner_loss, self.baseline_loss))
             arms = f", mean {self.outcome.name} {' against '.join(means)}"
         limit = ", limited by the budget" if self.limited else ""
         text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
-        return f"{text} {self._next_step()}{self._missing_losses()}{self._beyond()}{self._delay()}"
+        guards = "".join(f" {guard}" for guard in self.guards)
+        return f"{text} {self._next_step()}{guards}{self._missing_losses()}{self._beyond()}{self._delay()}"
 
     def _next_step(self) -> str:
         if self.status == "done":
@@ -79,7 +114,7 @@ class Evidence:
             return "This is the last step; the learner is not proven yet not to be worse."
         if self.needed is None:
             return "Not enough evidence for the next step yet."
-        if self.excess[1] < 0:
+        if self.excess[1] < 0 and all(guard.excess[1] < 0 for guard in self.guards):
             return f"Proven not to be worse; the budget has room for the next step in about {self.needed:,} decisions."
         return f"The next step needs about {self.needed:,} more decisions."
 
@@ -119,7 +154,7 @@ def evidence_of(progress: Progress, in_flight: InFlight, outcome: Outcome = LOSS
     >>> print(evidence_of(Progress(RolloutPlan(), losses=(0.0, 1.0)), InFlight()))
     Step 1 of 3: 5 % of the traffic. Not enough evidence for the next step yet.
     """
-    plan, learner, baseline = progress.plan, *progress.arms
+    plan, (learner, baseline) = progress.plan, progress.comparison.arms
     traffic = in_flight.share(progress)
     status: Status = "waiting"
     if progress.level < 0:
@@ -147,8 +182,18 @@ def evidence_of(progress: Progress, in_flight: InFlight, outcome: Outcome = LOSS
         beyond=progress.beyond,
         moves=tuple(progress.moves),
         outcome=outcome,
+        guards=tuple(_guard_evidence(progress, watch) for watch in progress.watches),
     )
 
 
-def _mean(sums: Sums, width: float) -> float | None:
-    return sums.total / sums.count * width if sums.count else None
+def _guard_evidence(progress: Progress, watch: GuardProgress) -> GuardEvidence:
+    guard, means = watch.guard, (arm.mean for arm in watch.comparison.arms)
+    learner, baseline = (None if mean is None else guard.value(mean) for mean in means)
+    left_out = watch.left_out.left_out[0], watch.left_out.left_out[1]
+    return GuardEvidence(
+        guard.name, str(guard), learner, baseline, progress.guard_bounds(watch), left_out, watch.beyond
+    )
+
+
+def _mean(arm: Tally, width: float) -> float | None:
+    return None if arm.mean is None else arm.mean * width

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypedDict
 
+from manul.agents.rollout.guards import Guard, GuardRule, check_rules, guards_of
 from manul.errors import ParameterError
 from manul.outcomes import Outcome, check_outcome_range
 from manul.utils.validation import check_number, check_whole_number
@@ -29,6 +30,7 @@ class PlanSettings(TypedDict, total=False):
     patience: int
     patience_seconds: float | None
     outcome_range: tuple[float, float] | None
+    guard: Mapping[str, GuardRule] | None
 
 
 def _setting(default: Any, summary: str) -> Any:
@@ -45,7 +47,9 @@ class RolloutPlan:
     `tolerance` times the baseline's losses plus the budget, which is counted in widths of the range of losses. Decisions
     whose losses have not come yet count as the worst possible. After `patience` further decisions, or `patience_seconds` if
     that is given, a missing loss is no longer waited for. `outcome_range` is the range of the losses or rewards that are compared: by
-    default that of the agent, and required if that is "auto". Those beyond it count as its ends.
+    default that of the agent, and required if that is "auto". Those beyond it count as its ends. `guard` has rules for parts of the
+    outcome, such as {"returned": ("<=", 1.02)}: the mean of the part may be at most 1.02 times that of the baseline. A step up needs all
+    of them, and a step down any. Counts and amounts need a range, as in ("<=", 1.1, (0, 5)); values beyond it count as its ends.
 
     >>> RolloutPlan(steps=(0.05, 1)).shares
     (0.05, 0.98)
@@ -61,6 +65,9 @@ class RolloutPlan:
     patience_seconds: float | None = _setting(None, "Time to wait for a missing loss, instead of --patience.")
     outcome_range: tuple[float, float] | None = _setting(
         None, "Range of the losses or rewards, such as 0,100; needed if it is auto."
+    )
+    guard: Mapping[str, GuardRule] | None = _setting(
+        None, "Part that must not get worse, such as 'returned <= 1.02'; may be repeated."
     )
 
     def __post_init__(self) -> None:
@@ -79,6 +86,8 @@ class RolloutPlan:
             )
         if self.outcome_range is not None:
             numbers["outcome_range"] = check_outcome_range("outcome_range", self.outcome_range)
+        if self.guard is not None:
+            numbers["guard"] = check_rules(self.guard)
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
 
@@ -101,6 +110,10 @@ class RolloutPlan:
         settings = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         # Files of earlier versions do not have the settings that are None.
         return {name: value for name, value in settings.items() if value is not None}
+
+    def guards(self, outcome: Outcome) -> tuple[Guard, ...]:
+        """The guards, for an agent with this outcome."""
+        return guards_of(self.guard, outcome)
 
     def loss_range(self, outcome: Outcome) -> tuple[float, float]:
         """The range of the losses that are compared, for an agent with this outcome."""

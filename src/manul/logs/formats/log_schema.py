@@ -109,7 +109,7 @@ class Metadata:
         span = None if outcome.range == "auto" else outcome.loss_bounds
         name = None if outcome.name == outcome.keyword else outcome.name
         described = outcome.describe().get("outcome", {})
-        formula = {key: described[key] for key in ("formula", "parts", "hints")} if outcome.formula else None
+        formula = {key: described[key] for key in ("formula", "parts", "hints")} if outcome.parts else None
         return replace(self, rewards=outcome.higher, outcome_name=name, loss_range=span, formula=formula)
 
     def to_arrow(self) -> dict[bytes, bytes]:
@@ -381,7 +381,7 @@ def require_same(schema: pa.Schema, other: pa.Schema) -> None:
     require_same_outcomes(ours, theirs)
     if ours.formula and theirs.formula and ours.formula != theirs.formula:
         both = f"{ours.formula['formula']!r} and {theirs.formula['formula']!r}"
-        raise InputError(f"logs must all have the same formula, got {both}. Use log.with_outcome.", "logs")
+        raise InputError(f"logs must all have the same formula and parts, got {both}. Use log.with_outcome.", "logs")
     if ours.knobs != theirs.knobs:
         raise InputError("logs must all have the same knobs, in the same order.", "logs")
     if ours.knobs is not None and theirs.knobs is not None and ours.knobs.limits != theirs.knobs.limits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,11 @@ from manul.logs.sample import Logs, Sample
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.comparison_table import Comparison, ComparisonRow
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST, check_estimated, check_not_rounded
+from manul.offpolicy.evaluation.exact_mass import Against, ExactMass, PolicyTerms
 from manul.offpolicy.evaluation.gain import ClusteredGain, Gain
 from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.objections import Evidence
+from manul.offpolicy.evaluation.piece_masses import Masses
 from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.evaluation.policy_objections import PolicyObjections
 from manul.offpolicy.evaluation.weight_bounds import WeightBounds
@@ -55,9 +58,10 @@ def compare(
 
     `against` is "logged", a name in `policies`, or a policy. `by` is a column of the contexts: each of its values is a
     segment with its own row; `level` holds for each row, not for all of them together. `clusters` is a column, such as
-    a user, whose rows depend on each other. Intervals are those of empirical likelihood; two policies are told apart
-    best on a log with floors. If the log has rewards, rewards are printed. The others are those of `evaluate`:
-    `actions`, `losses`, `rewards`, `outcome`, `like`, `bandwidth`, `largest_weight` and `progress`.
+    a user, whose rows depend on each other. Intervals are `exact-mass` if the log keeps what its actions were drawn from, and
+    otherwise those of empirical likelihood; two policies are then told apart best on a log with floors. To prove a gain with 95 %
+    confidence, use a `level` of 0.9, which leaves 5 % on each side. If the log has rewards, rewards are printed. The others are
+    those of `evaluate`: `actions`, `losses`, `rewards`, `outcome`, `like`, `bandwidth`, `largest_weight` and `progress`.
 
     >>> import manul
     >>> log = manul.simulate(manul.Cats(leaves=16, bandwidth=1/8, epsilon=0.5), manul.worlds.linear(rounds=5000)).log
@@ -136,16 +140,31 @@ def _required(named: dict[str, AnyPolicy]) -> dict[str, AnyPolicy]:
     return named
 
 
+class _Terms(NamedTuple):
+    """A policy on rows: the weights of the logged actions, and its masses on the logged pieces if they are known."""
+
+    weights: Floats
+    masses: Masses | None
+
+    def select(self, which: Mask) -> _Terms:
+        return _Terms(self.weights[which], None if self.masses is None else self.masses.select(which))
+
+    @property
+    def exact(self) -> PolicyTerms | None:
+        return None if self.masses is None else PolicyTerms(self.weights, self.masses)
+
+
 class _Pair:
     """One policy on one segment: the gain, and the sums of its own loss and of the loss that it is compared with."""
 
-    def __init__(self, *, clustered: bool) -> None:
+    def __init__(self, *, clustered: bool, exact: Against | None) -> None:
         self.gain, self.over_logged, self.other_over_logged = (
             ClusteredGain() if clustered else Gain() for _ in range(3)
         )
         self.evidence, self.total, self.largest = Evidence(), 0.0, 0.0
         self.other_weights, self.other_total = 0.0, 0.0
         self.estimated = list[Floats]()  # actions and estimated densities
+        self.exact: ExactMass | None = None if exact is None else ExactMass(exact, clustered=clustered)
 
     @property
     def difference(self) -> float:
@@ -158,6 +177,8 @@ class _Pair:
         Weights without a bound could differ by any number in rows that the log does not have, so that their difference
         says nothing. Then both policies are compared with the logged one, at a level that holds for both.
         """
+        if self.exact is not None:
+            return self.exact.ends(level)
         if bounded:
             low, high = self.gain.interval(level)
         else:
@@ -177,7 +198,7 @@ class _Pair:
             advice = "The policy that it is compared with has density 0 at every logged action."
             return Objection("error", "no support", f"{advice} Log decisions that explore more.")
         mean = self.other_weights / self.evidence.rows
-        if self.evidence.several and not LOWEST <= mean <= HIGHEST:
+        if self.evidence.several and self.exact is None and not LOWEST <= mean <= HIGHEST:
             advice = f"The weights of the policy that it is compared with average {mean:.3g}, not 1."
             return Objection("error", "mean weight", f"{advice} Compare with {LOGGED!r}.")
         if not self.estimated:
@@ -209,7 +230,7 @@ class _Pairs:
 
     def add(self, rows: Rows, segments: list[object] | None, members: list[object] | None) -> None:
         losses = rows.shares
-        others = self._weights(self.baseline, self.baseline_bounds, rows)
+        other = self._terms(self.baseline, self.baseline_bounds, rows)
         for doubts in (*self.doubts.values(), *([] if self.baseline is None else [self.baseline_doubts])):
             doubts.add(rows)
         places = _places(segments, len(losses))
@@ -219,24 +240,28 @@ class _Pairs:
             row = rows.first + members.index(None)
             raise InputError(f"clusters needs a value in every row; row {row} has none.", "clusters")
         for name, policy in self.policies.items():
-            weights = self._weights(policy, self.bounds[name], rows)
-            assert weights is not None
+            terms = self._terms(policy, self.bounds[name], rows)
+            assert terms is not None
             for segment, which in places.items():
-                pair = self.pairs.setdefault((name, segment), _Pair(clustered=self.clustered))
-                some = None if others is None else others[which]
-                self._add(pair, name, rows.select(which), weights[which], losses[which], some, members, which)
+                if (name, segment) not in self.pairs:
+                    self.pairs[name, segment] = _Pair(clustered=self.clustered, exact=self._exact)
+                pair, parts = self.pairs[name, segment], (rows, terms, losses, other)
+                if segments is not None:
+                    parts = rows.select(which), terms.select(which), losses[which], other and other.select(which)
+                self._add(pair, name, *parts, members, which)
 
     def _add(
         self,
         pair: _Pair,
         name: str,
         rows: Rows,
-        weights: Floats,
+        terms: _Terms,
         losses: Floats,
-        others: Floats | None,
+        other: _Terms | None,
         members: list[object] | None,
         which: Mask,
     ) -> None:
+        weights, others = terms.weights, None if other is None else other.weights
         pair.evidence.add(rows, Terms(weights * losses, weights, weights, losses))
         pair.estimated += [np.array([rows.actions, rows.densities])] if rows.estimated else []
         pair.total += float((weights * losses).sum())
@@ -251,22 +276,34 @@ class _Pairs:
         if others is not None and self.given is None:  # a later row may have no bound
             pair.over_logged.add(weights, losses, bound, clusters=clusters)
             pair.other_over_logged.add(others, losses, max(limit, float(others.max())), clusters=clusters)
+        if terms.exact is None or (other is not None and other.exact is None):
+            pair.exact = None
+        elif pair.exact is not None:
+            pair.exact.add(losses, terms.exact, None if other is None else other.exact, clusters)
+
+    @property
+    def _exact(self) -> Against | None:
+        """What exact-mass intervals compare with; None if a bound of the weights was given instead."""
+        if self.given is not None:
+            return None
+        return "logged" if self.baseline is None else "other"
 
     def _bounded(self, name: str) -> bool:
         """Whether the difference of the weights has a bound: that of the log, or a given one."""
         bounds = self.baseline_bounds
         return bounds is None or (self.bounds[name].known and bounds.known)
 
-    def _weights(self, policy: PolicyOnLog | None, bounds: WeightBounds | None, rows: Rows) -> Floats | None:
-        """The weights of a policy; None for the logged policy."""
+    def _terms(self, policy: PolicyOnLog | None, bounds: WeightBounds | None, rows: Rows) -> _Terms | None:
+        """The weights and masses of a policy; None for the logged policy."""
         if policy is None or bounds is None:
             return None
-        bounds.add(rows)
+        masses = None if self.given is not None else policy.masses(rows)
+        bounds.add(rows, masses)
         weights = policy.weights(rows)
         if self.given is not None and weights.max() > self.given:
             rule = f"at least the largest weight, {weights.max():g}"
             raise InputError(f"largest_weight must be {rule}, got {self.given:g}.", "largest_weight")
-        return weights
+        return _Terms(weights, masses)
 
     def _check_segments(self, places: Mapping[object, object]) -> None:
         segments = {segment for _, segment in self.pairs} | set(places)
@@ -286,8 +323,14 @@ class _Pairs:
                 loss, size = lowest + length * pair.total / pair.evidence.weights, pair.evidence.effective_size
                 inside, value = pair.interval(level, bounded=self._bounded(name)), pair.difference
                 bound = max(self.bounds[name].largest, pair.largest)
+                wrong = 0.0 if pair.exact is None else pair.exact.evidence_against_masses()
                 objections = pair.evidence.objections(
-                    bound, "empirical-likelihood", inside, scale=(lowest, lowest + length), value=value
+                    bound,
+                    "empirical-likelihood" if pair.exact is None else "exact-mass",
+                    inside,
+                    scale=(lowest, lowest + length),
+                    value=value,
+                    against_masses=wrong,
                 )
                 ends = min(inside[0], value), max(inside[1], value)
                 doubts = dict.fromkeys([*self.doubts[name].objections(), *self.baseline_doubts.objections()])

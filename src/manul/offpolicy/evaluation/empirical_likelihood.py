@@ -72,14 +72,14 @@ def profile(moments: Moments) -> Profile:
 
 def interval(moments: Moments, level: float) -> Within:
     """The values v with T(v) at most 1.2 times half the quantile of chi-squared with one degree of freedom."""
-    maximum, value = profile(moments)
-    limit = maximum + _CAUTION * NormalDist().inv_cdf((1 + level) / 2) ** 2 / 2
-    low, high = (_last_likely(moments, value, end, limit) for end in moments.ends)
+    low, high = (last_likely(moments, level, side) for side in (0, 1))
     return low, high
 
 
-def _last_likely(moments: Moments, inside: float, outside: float, limit: float) -> float:
-    """The last value from inside to outside whose maximum is at most `limit`, by bisection."""
+def last_likely(moments: Moments, level: float, side: int) -> float:
+    """The lower end of the interval if the side is 0, and the upper end if it is 1, by bisection."""
+    maximum, inside = profile(moments)
+    limit, outside = maximum + _CAUTION * NormalDist().inv_cdf((1 + level) / 2) ** 2 / 2, moments.ends[side]
     for _ in range(_STEPS):
         middle = (inside + outside) / 2
         points = np.column_stack([moments.firsts, moments.seconds - moments.factors * middle])

@@ -21,7 +21,7 @@ from manul.offpolicy.evaluation import intervals
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.offpolicy.evaluation.estimated_densities import check_estimated, check_not_rounded, widen
 from manul.offpolicy.evaluation.estimators import ESTIMATORS
-from manul.offpolicy.evaluation.intervals import Terms
+from manul.offpolicy.evaluation.intervals import ExactMassInterval, Terms
 from manul.offpolicy.evaluation.objections import Evidence
 from manul.offpolicy.evaluation.outcome_model import Regressor
 from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
@@ -66,7 +66,9 @@ def evaluate(
     A function from context to action is smoothed with a `bandwidth`, by default the choice of SLOPE, or 1/16 of the
     range of each of several knobs; the interval is that of the smoothed policy. The `interval` has the confidence
     `level`; a `seed` is for those that draw, and `progress` shows a bar on standard error. The default is
-    `empirical-likelihood`, or `normal` if the estimator does not allow it. Others are `bootstrap` and `normal`, which
+    `exact-mass` if the log keeps what its actions were drawn from, as those of `simulate` and of the service do: the mass of the
+    policy on every piece of the logged distributions is then known, and so is what the log does not cover. Otherwise it is
+    `empirical-likelihood`, or `normal` if the estimator allows neither. Others are `bootstrap` and `normal`, which
     are too narrow if few decisions match or a few of them have large weights; `clopper-pearson` and `bernstein`; and
     `sequence`, which remains valid if it is computed repeatedly as the log grows. `largest_weight` is an upper bound of
     all weights, by default the policy's largest density divided by the column `floor` of the log. Without either, or
@@ -86,24 +88,32 @@ def evaluate(
     sample = Sample.of(log, actions=actions, losses=losses, rewards=rewards, outcome=outcome, like=like)
     sample.require_logged_densities()
     leads, estimator = estimator is None, estimator or _default_estimator(sample, interval)
+    automatic = interval is None and largest_weight is None
     interval = _check(estimator, interval, level, largest_weight)
     examined = PolicyOnLog.of(policy, sample, bandwidth)
     if leads and estimator == "dr" and not _corrects(sample, examined):
         estimator, interval = "dm", intervals.NONE
+    if automatic and interval == LIKELIHOOD:
+        interval = EXACT
     terms = ESTIMATORS[estimator].fit(examined, sample, **_model_options(estimator, outcome_model))
     doubts, bounded = PolicyObjections(examined.policy), intervals.is_bounded(interval)
     sums, ends = _Sums(), intervals.start(interval, check_seed(seed), largest_weight)
-    has_bounds = bounded or interval == "empirical-likelihood"
+    has_bounds = bounded or interval in (LIKELIHOOD, EXACT)
     bounds = WeightBounds(examined, largest_weight if has_bounds else UNKNOWN_BOUND, needed=bounded)
     for rows in sample.pieces(progress=progress):
         shares = rows.shares  # checks densities, by which weights are divided
-        contribution = terms(rows, examined.weights(rows), shares)
-        bounds.add(rows)
+        masses = examined.masses(rows) if intervals.is_exact(interval) else None
+        if automatic and interval == EXACT and masses is None:
+            interval = LIKELIHOOD
+        contribution = terms(rows, examined.weights(rows), shares)._replace(masses=masses)
+        bounds.add(rows, masses)
         if bounded:
             bounds.require(interval)
         sums.add(contribution, rows)
         doubts.add(rows)
-        ends.add(contribution)
+        if interval != LIKELIHOOD:  # whose sums objections need anyway
+            ends.add(contribution)
+    ends = sums.evidence.likelihood if interval == LIKELIHOOD else ends
     has_model = ESTIMATORS[estimator].outcome_models
     sums.check(largest_weight, needs_weights=sample.space.is_number or not has_model)
     bound = max(bounds.largest, sums.largest)
@@ -114,7 +124,8 @@ def evaluate(
         check_not_rounded(*np.concatenate(sums.estimated, axis=1))
         check_estimated(estimator, sums.evidence.mean_weight)
         low, high = widen((low, high), sums.evidence.mean_weight)
-    estimate = sums.estimate((low, high), bound, estimator, interval, level, sample.scale)
+    wrong = ends.exact.evidence_against_masses() if isinstance(ends, ExactMassInterval) else 0.0
+    estimate = sums.estimate((low, high), bound, estimator, interval, level, sample.scale, wrong)
     objections = sorted([*doubts.objections(), *estimate.objections], key=lambda objection: objection.severity)
     return replace(
         estimate,
@@ -123,6 +134,9 @@ def evaluate(
         smoothing=examined.smoothing,
         objections=tuple(objections),
     )
+
+
+LIKELIHOOD, EXACT = "empirical-likelihood", "exact-mass"
 
 
 def _default_estimator(sample: Sample, interval: str | None) -> str:
@@ -172,11 +186,18 @@ class _Sums:
         interval: str,
         level: float,
         scale: Within,
+        against_masses: float,
     ) -> Estimate:
         # The true loss is in its range, whatever the weights are; and an interval contains its estimate.
         value, inside = self.numerator / self.denominator, (max(ends[0], 0.0), min(ends[1], 1.0))
         objections = self.evidence.objections(
-            bound, interval, inside, has_model=ESTIMATORS[estimator].outcome_models, scale=scale, value=value
+            bound,
+            interval,
+            inside,
+            has_model=ESTIMATORS[estimator].outcome_models,
+            scale=scale,
+            value=value,
+            against_masses=against_masses,
         )
         low, high = min(inside[0], value), max(inside[1], value)
         lowest, highest = scale
@@ -207,7 +228,7 @@ class _Sums:
 def _check(estimator: str, interval: str | None, level: float, largest_weight: float | None) -> str:
     allowed = ESTIMATORS[estimator].intervals
     if interval is None:
-        preferred = ("empirical-likelihood", "normal", intervals.NONE)
+        preferred = (LIKELIHOOD, "normal", intervals.NONE)
         interval = next((name for name in preferred if name in (allowed or preferred)), preferred[0])
     if allowed is not None:
         check_choice("interval", interval, allowed, f"Estimator {estimator} has no others.")

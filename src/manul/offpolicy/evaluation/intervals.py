@@ -1,7 +1,7 @@
 """Confidence intervals for the loss of a policy, computed piece by piece in constant memory.
 
 Symbols: a row has an importance weight w, a loss u scaled to [0, 1], and a pair (g, d) such that the estimate is
-sum g / sum d: (w u, 1) for ips, (w u, w) for snips. Empirical likelihood, Clopper-Pearson, Bernstein and the confidence
+sum g / sum d: (w u, 1) for ips, (w u, w) for snips. Empirical likelihood, exact-mass, Clopper-Pearson, Bernstein and the confidence
 sequence are intervals for the mean of w u, which is the loss of the policy, whatever the estimator.
 """
 
@@ -15,7 +15,10 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from manul.actions.decision import Within
+from manul.errors import InputError
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
+from manul.offpolicy.evaluation.exact_mass import ExactMass, PolicyTerms
+from manul.offpolicy.evaluation.piece_masses import Masses
 from manul.utils.registry import Registry
 from manul.utils.validation import Floats
 
@@ -27,7 +30,8 @@ _LOG_BETS = np.arange(-16, 4) * math.log(2)  # a geometric grid of bets
 class Terms(NamedTuple):
     """The contributions of the rows of a piece to an estimate.
 
-    `controls`, of estimators with an outcome model, average 0 if the log has the policy's decisions in all contexts.
+    `controls`, of estimators with an outcome model, average 0 if the log has the policy's decisions in all contexts. `masses` are
+    those of the policy on the pieces of the log, if an interval asks for them.
     """
 
     numerators: Floats
@@ -35,6 +39,7 @@ class Terms(NamedTuple):
     weights: Floats
     losses: Floats
     controls: Floats | None = None
+    masses: Masses | None = None
 
 
 class Interval(Protocol):
@@ -55,6 +60,22 @@ class NoInterval:
 
     def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the signature of intervals
         return math.nan, math.nan
+
+
+class ExactMassInterval:
+    """The exact-mass interval of a loss (`exact_mass.py`), for logs that keep what their actions were drawn from."""
+
+    def __init__(self) -> None:
+        self.exact = ExactMass()
+
+    def add(self, terms: Terms) -> None:
+        if terms.masses is None:
+            missing = "a log that keeps what its actions were drawn from, and a policy that says it too"
+            raise InputError(f"interval exact-mass needs {missing}. Try empirical-likelihood.", "interval")
+        self.exact.add(terms.losses, PolicyTerms(terms.weights, terms.masses))
+
+    def ends(self, level: float, largest_weight: float) -> Within:  # noqa: ARG002 - the others need it
+        return self.exact.ends(level)
 
 
 class ClopperPearson:
@@ -223,17 +244,20 @@ _Start = TypeVar("_Start", bound=Callable[..., Interval])
 
 class IntervalMethod(NamedTuple):
     """A registered interval: `start` makes one; a `bounded` one is valid only with an upper bound of the weights, an
-    `approximate` one only if many rows determine the estimate."""
+    `approximate` one only if many rows determine the estimate, and an `exact` one needs the masses of the policy."""
 
     start: Start
     bounded: bool = False
     approximate: bool = False
+    exact: bool = False
 
 
 INTERVALS = Registry[IntervalMethod]("interval", "manul.offpolicy.evaluation", suggestion="normal")
 
 
-def register_interval(name: str, *, bounded: bool = False, approximate: bool = False) -> Callable[[_Start], _Start]:
+def register_interval(
+    name: str, *, bounded: bool = False, approximate: bool = False, exact: bool = False
+) -> Callable[[_Start], _Start]:
     """Register a confidence interval under a `name`, for `evaluate` and `manul evaluate --interval NAME`.
 
     Decorate a class, or a function that returns an object, with the methods `add(terms)`, called with the `Terms` of each
@@ -241,7 +265,8 @@ def register_interval(name: str, *, bounded: bool = False, approximate: bool = F
     called with the seed of `evaluate` and its `largest_weight`, or None. A `bounded` interval is valid only if the
     `largest_weight` of `ends` is an upper bound of all weights; `evaluate` refuses logs without one. An `approximate` one
     takes the estimate for normally distributed, as `normal` and `bootstrap` do: estimators with an outcome model allow it,
-    and estimates from few matching decisions get an objection.
+    and estimates from few matching decisions get an objection. The terms of an `exact` one have the masses of the policy on the
+    pieces of the log.
 
     >>> import manul
     >>> @manul.register.interval("hoeffding", bounded=True)
@@ -256,10 +281,11 @@ def register_interval(name: str, *, bounded: bool = False, approximate: bool = F
     'hoeffding'
     >>> INTERVALS.remove("hoeffding")
     """
-    return INTERVALS.decorator(name, lambda start: IntervalMethod(start, bounded, approximate))
+    return INTERVALS.decorator(name, lambda start: IntervalMethod(start, bounded, approximate, exact))
 
 
 register_interval("empirical-likelihood")(lambda *_: EmpiricalLikelihood())
+register_interval("exact-mass", exact=True)(lambda *_: ExactMassInterval())
 register_interval("bootstrap", approximate=True)(lambda seed, _: Bootstrap(seed))
 register_interval("normal", approximate=True)(lambda *_: Normal())
 register_interval("clopper-pearson", bounded=True)(lambda *_: ClopperPearson())
@@ -281,6 +307,11 @@ def is_bounded(name: str) -> bool:
 def is_approximate(name: str) -> bool:
     """Whether an interval takes the estimate for normally distributed."""
     return name != NONE and INTERVALS[name].approximate
+
+
+def is_exact(name: str) -> bool:
+    """Whether an interval needs the masses of the policy on the pieces of the log."""
+    return name != NONE and INTERVALS[name].exact
 
 
 def approximate_names() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import EmpiricalLikelihood
 from manul.offpolicy.evaluation.estimated_densities import HIGHEST, LOWEST
-from manul.offpolicy.evaluation.intervals import Terms, is_approximate
+from manul.offpolicy.evaluation.intervals import Terms, is_approximate, is_exact
 from manul.outcomes import LOSSES
 from manul.utils.validation import Floats
 
@@ -149,16 +149,19 @@ class Evidence:
         has_model: bool = False,
         scale: Within | None = None,
         value: float | None = None,
+        against_masses: float = 0.0,
     ) -> tuple[Objection, ...]:
         """The objections to an estimate with an interval of losses scaled to [0, 1]; errors first.
 
         `has_model` says that the estimate rests on an outcome model where no decisions match. `scale` is the declared range
-        of losses, and `value` the scaled estimate, if the interval may not contain it.
+        of losses, and `value` the scaled estimate, if the interval may not contain it. `against_masses` is the evidence of an
+        exact-mass interval against the logged pieces and densities.
         """
         if has_model and interval == "none":
             every = [*self._about_actions(), self._rests_on_model()]
         else:
-            weights = [*self._about_weights(largest_weight)]
+            evidence = max(self.likelihood.evidence_against_weights(largest_weight), against_masses)
+            weights = [*self._about_weights(evidence, exact=is_exact(interval))]
             size = self._about_model(weights) if has_model else self._about_size(interval, ends, weights)
             every = [*self._about_actions(), *weights, *size]
             every += [] if scale is None or is_approximate(interval) else self._about_range(ends, scale)
@@ -173,12 +176,13 @@ class Evidence:
             )
             yield Objection("error", "only one logged action", f"{sentence} Log decisions with exploration.")
 
-    def _about_weights(self, largest_weight: float) -> Iterator[Objection]:
+    def _about_weights(self, evidence: float, *, exact: bool) -> Iterator[Objection]:
+        """An `exact` interval charges what the log misses, so that it holds with few matching decisions, too."""
         sentence = f"Weights average {self.mean_weight:.3g}, not 1."
-        if self.likelihood.evidence_against_weights(largest_weight) > EVIDENCE:
+        if evidence > EVIDENCE:
             advice = "Check that the logged densities are those of the logged actions, in units of the actions."
             yield Objection("error", "wrong densities", f"{sentence} {advice}")
-        elif self.several and not LOWEST <= self.mean_weight <= HIGHEST:
+        elif self.several and not exact and not LOWEST <= self.mean_weight <= HIGHEST:
             advice = "The log has too few of the policy's decisions. Use the estimator dm, which rests on a model."
             yield Objection("error", "mean weight", f"{sentence} {advice}")
         elif not 0.5 <= self.mean_weight <= 2:

@@ -9,17 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from manul.actions.decision import Within
-from manul.actions.distributions import Distributions, distributions_of
+from manul.actions.distributions import Distributions, Windows, distributions_of
+from manul.actions.pieces import KnobPieces, Pieces, is_product, pieces_of
 from manul.actions.ranges import Actions
-from manul.actions.space import ActionSpace, several_knobs
+from manul.actions.space import UNNAMED, ActionSpace, several_knobs
 from manul.errors import InputError, ParameterError
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy.evaluation import bandwidth as slope
+from manul.offpolicy.evaluation.exact_mass import PolicyTerms
+from manul.offpolicy.evaluation.piece_masses import Masses, combine, overlay
 from manul.offpolicy.smoothed import Function, Smoothed, SmoothedKnobs, owner_of
-from manul.policies.policy import HasSchema, Policy
+from manul.policies.policy import HasSchema, Policy, TellsLevels
 from manul.utils.validation import Floats, check_bandwidth
 
+CHECKED = 512  # rows of each piece of a log whose levels are compared with the densities
+WRONG = 1e-3  # relative difference of a density that rounding does not explain
+AT_EDGES = 0.02  # share of the rows that may be so near the end of a window that rounding decides
 DRAWS = 4  # actions per row, at which predicted losses are averaged if actions are no numbers
 
 
@@ -27,7 +33,9 @@ DRAWS = 4  # actions per row, at which predicted losses are averaged if actions 
 class Redraws(Protocol):
     """An agent that draws a decision by its number."""
 
-    def decide_many_again(self, numbers: npt.ArrayLike, contexts: Any, within: Any = None) -> Any: ...
+    def decide_many_again(
+        self, numbers: npt.ArrayLike, contexts: Any, within: Any = None, *, levels: bool = False
+    ) -> Any: ...
 
 
 @runtime_checkable
@@ -48,6 +56,7 @@ class PolicyOnLog:
     def __init__(self, policy: Any) -> None:
         self.policy, self.space = policy, several_knobs(policy)
         self._known: dict[tuple[int, int], Floats] = {}
+        self._latest: tuple[Rows, Pieces | None] | None = None
 
     @staticmethod
     def of(policy: Policy | Function, sample: Sample, bandwidth: float | Mapping[str, float] | None) -> PolicyOnLog:
@@ -85,7 +94,8 @@ class PolicyOnLog:
     def densities(self, rows: Rows) -> Floats:
         """The density of each logged action."""
         if self.space is None and rows.space.is_number:
-            return self._densities(rows)
+            pieces = self.pieces(rows)
+            return self._densities(rows) if pieces is None else _densities_at(pieces[UNNAMED], rows.actions)
         place = rows.first, len(rows)
         if place not in self._known:
             check_space(self.policy, rows.space)
@@ -96,6 +106,41 @@ class PolicyOnLog:
         if isinstance(self.policy, SmoothedKnobs):
             return self.policy.densities(rows, self.inputs(rows))
         return self.distributions(rows).density(rows.positions)
+
+    def masses(self, rows: Rows) -> Masses | None:
+        """The masses of the policy on the logged pieces; None if a row of the log or the policy has none."""
+        pieces, logged = self.pieces(rows), rows.pieces
+        if pieces is None or logged is None:
+            return None
+        knobs = [overlay(pieces[name], logged[name], discrete=knob.is_discrete) for name, knob in rows.space.knobs]
+        return combine(knobs, rows.first)
+
+    def exact_terms(self, rows: Rows) -> PolicyTerms | None:
+        """What exact-mass intervals need; None if the masses are unknown."""
+        masses = self.masses(rows)
+        return None if masses is None else PolicyTerms(self.weights(rows), masses)
+
+    def pieces(self, rows: Rows) -> Pieces | None:
+        """The pieces of constant density of the policy, if every row of the log has pieces too; None if there are none."""
+        if self._latest is None or self._latest[0] is not rows:
+            _check_fit(rows)
+            pieces = self._pieces(rows) if _all_known(rows.pieces) else None
+            self._latest = rows, pieces if _all_known(pieces) else None
+        return self._latest[1]
+
+    def _pieces(self, rows: Rows) -> Pieces | None:
+        check_space(self.policy, rows.space)
+        if not is_product(rows.space):
+            return None
+        if isinstance(self.policy, SmoothedKnobs):
+            levels = self.policy.levels(rows, self.inputs(rows))
+        elif isinstance(self.policy, Redraws) and isinstance(self.policy, TellsLevels) and self.policy.tells_levels:
+            numbers = np.zeros(len(rows), np.uint64)
+            levels = self.policy.decide_many_again(numbers, self.inputs(rows), rows.within, levels=True).levels
+        else:
+            played = self.distributions(rows)
+            return {UNNAMED: played.pieces()} if isinstance(played, Windows) else pieces_of(played)
+        return None if levels is None else {name: each.pieces for name, each in levels.items()}
 
     def largest_densities(self, rows: Rows) -> Floats:
         """The largest density that the policy gives any action, for each row with a single knob; probabilities are at most 1."""
@@ -150,6 +195,37 @@ class PolicyOnLog:
         if owner is None and isinstance(self.policy, Smoothed | SmoothedKnobs):
             return rows.function_inputs()
         return _contexts(self.policy if owner is None else owner, rows)
+
+
+def _all_known(pieces: Pieces | None) -> bool:
+    """Whether every row has pieces of each knob."""
+    return pieces is not None and all((np.diff(knob.starts) > 0).all() for knob in pieces.values())
+
+
+def _check_fit(rows: Rows) -> None:
+    """Raise InputError if the pieces of a log are not those of its densities; a look at some of the rows is enough."""
+    if not rows.space.is_number or not _all_known(rows.pieces):
+        return
+    some = rows.select(slice(0, CHECKED))
+    assert some.pieces is not None
+    densities = _densities_at(some.pieces[UNNAMED], some.actions)
+    wrong = np.abs(densities - some.densities) > WRONG * some.densities
+    if wrong.mean() > AT_EDGES:
+        row = int(np.argmax(wrong))
+        found = f"the density {some.densities[row]:g}, and its levels give {densities[row]:g}"
+        advice = "Log the levels of each decision, or leave them out."
+        raise InputError(
+            f"density_levels must fit the logged densities; row {rows.first + row} has {found}. {advice}", "log"
+        )
+
+
+def _densities_at(pieces: KnobPieces, actions: Floats) -> Floats:
+    """The density of one action in each row; at an end, that of the denser piece."""
+    counts = np.diff(pieces.starts)
+    points = np.repeat(actions, counts)
+    inside = (pieces.lows <= points) & (points <= pieces.highs)
+    densities: Floats = np.maximum.reduceat(np.where(inside, pieces.densities, 0.0), pieces.starts[:-1])
+    return densities
 
 
 def _contexts(policy: object, rows: Rows) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from manul.errors import ParameterError
 from manul.logs.rows import Rows
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.piece_masses import Masses
 from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 
 LARGEST_BOUND = 1e12  # larger bounds say no more, and overflow
@@ -15,8 +16,8 @@ LARGEST_BOUND = 1e12  # larger bounds say no more, and overflow
 class WeightBounds:
     """An upper bound of all weights that a policy could have on a log, from the rows so far.
 
-    A row has a bound if its floor is known and not 0, or if `largest_weight` is given. If it takes a search in every row, it is
-    computed only if it is `needed`.
+    A row has a bound if the masses of the policy on its pieces are known, if its floor is known and not 0, or if `largest_weight` is
+    given. If it takes a search in every row, it is computed only if it is `needed`.
     """
 
     def __init__(self, policy: PolicyOnLog, largest_weight: float | None = None, *, needed: bool = False) -> None:
@@ -24,8 +25,11 @@ class WeightBounds:
         self.known, self.highest = True, min(largest_weight or 0.0, LARGEST_BOUND)
         self.several = False
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Rows, masses: Masses | None = None) -> None:
         if self.given is not None:
+            return
+        if masses is not None and masses.largest < LARGEST_BOUND:
+            self.highest = max(self.highest, masses.largest)
             return
         # With several knobs, the bounds that follow from floors are so large that they say nothing.
         self.several = not rows.one_knob

@@ -18,13 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manul.actions.pieces import KnobPieces
+from manul.actions.space import UNNAMED
 from manul.agents.auto import Auto, window_centres
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
 from manul.offpolicy.cross_fitting import CriticSettings
+from manul.offpolicy.evaluation.exact_mass import PolicyTerms
 from manul.offpolicy.evaluation.objections import is_supported
 from manul.offpolicy.evaluation.paired_values import PairedValue
+from manul.offpolicy.evaluation.piece_masses import overlay
 from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.utils.validation import Floats
 
@@ -42,10 +46,14 @@ class WindowTerms:
     predicted: Floats
     expected: Floats
     judged: Floats | None = None  # if actions are no numbers, the expected loss by a critic of other rows
+    exact: PolicyTerms | None = None  # if the masses on the logged pieces are known and asked for
 
 
-def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
-    """The weights of the critic's best windows, and the losses that it predicts for the logged and its own actions."""
+def window_terms(critic: Auto, rows: Rows, bandwidth: float, *, exact: bool = False) -> WindowTerms:
+    """The weights of the critic's best windows, and the losses that it predicts for the logged and its own actions.
+
+    With `exact`, also the masses of the windows on the pieces of the log, if it has any.
+    """
     lows, highs = rows.ends()
     contexts = cross_fitting.critic_contexts(rows)
     centres = window_centres(critic, contexts, bandwidth, rows.within)
@@ -55,7 +63,23 @@ def window_terms(critic: Auto, rows: Rows, bandwidth: float) -> WindowTerms:
     steps = (np.arange(POINTS) + 0.5) / POINTS * 2.0 - 1.0
     points = np.clip(centres[:, np.newaxis] + halves[:, np.newaxis] * steps, lows[:, np.newaxis], highs[:, np.newaxis])
     losses = cross_fitting.predict(critic, rows, np.column_stack([rows.actions, points]))
-    return WindowTerms(weights, halves, losses[:, 0], losses[:, 1:].mean(axis=1))
+    known = _exact_terms(rows, weights, centres, halves, losses[:, 1:]) if exact else None
+    return WindowTerms(weights, halves, losses[:, 0], losses[:, 1:].mean(axis=1), exact=known)
+
+
+def _exact_terms(rows: Rows, weights: Floats, centres: Floats, halves: Floats, curves: Floats) -> PolicyTerms | None:
+    """The masses of windows, with the predicted losses at the middles of `POINTS` equal parts of each.
+
+    The prediction of an action is that of its part, so that the mean over the window is exact.
+    """
+    logged = None if rows.pieces is None else rows.pieces[UNNAMED]
+    if logged is None or not (np.diff(logged.starts) > 0).all():
+        return None
+    edges = centres[:, np.newaxis] + halves[:, np.newaxis] * np.linspace(-1.0, 1.0, POINTS + 1)
+    densities = np.repeat(0.5 / halves, POINTS)
+    parts = KnobPieces(np.arange(len(rows) + 1) * POINTS, edges[:, :-1].ravel(), edges[:, 1:].ravel(), densities)
+    places = np.clip((rows.actions - edges[:, 0]) / (2.0 * halves) * POINTS, 0, POINTS - 1).astype(np.int64)
+    return PolicyTerms(weights, overlay(parts, logged), curves[np.arange(len(rows)), places], curves.ravel())
 
 
 def drawn_terms(critic: Auto, judge: Auto, rows: Rows) -> WindowTerms:
@@ -63,8 +87,9 @@ def drawn_terms(critic: Auto, judge: Auto, rows: Rows) -> WindowTerms:
     policy = PolicyOnLog(critic)
     points = np.concatenate([rows.positions[:, np.newaxis], policy.points(rows)[0]], axis=1)
     own, judged = (cross_fitting.predict(each, rows, points) for each in (critic, judge))
-    halves = np.full(len(rows), 0.5)
-    return WindowTerms(policy.weights(rows), halves, own[:, 0], own[:, 1:].mean(axis=1), judged[:, 1:].mean(axis=1))
+    halves, weights = np.full(len(rows), 0.5), policy.weights(rows)
+    expected, expected_by_judge = (each[:, 1:].mean(axis=1) for each in (own, judged))
+    return WindowTerms(weights, halves, own[:, 0], expected, expected_by_judge, policy.exact_terms(rows))
 
 
 def weight_cap(total: int) -> float:

@@ -60,7 +60,7 @@ class CriticSearch:
         """The terms of a candidate on rows of a fold that it has not learned from."""
         if bandwidth is None:
             return critic_candidates.drawn_terms(self.critics[fold], self.judges[fold], rows)
-        return critic_candidates.window_terms(self.critics[fold], rows, bandwidth)
+        return critic_candidates.window_terms(self.critics[fold], rows, bandwidth, exact=True)
 
 
 def search(phases: Phases, settings: CriticSettings) -> CriticSearch:

@@ -160,7 +160,7 @@ def optimize(
     >>> run = manul.simulate(manul.Cats(leaves=4, bandwidth=1/4), manul.worlds.linear(rounds=2000, width=2))
     >>> best = optimize(run.log)
     >>> best.chosen.candidate, best.verdict.status
-    ('auto', 'likely')
+    ('auto', 'proven')
     """
     names = _check_candidates(candidates, grid)
     _check_penalty(penalty)

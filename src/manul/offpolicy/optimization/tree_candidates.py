@@ -15,6 +15,7 @@ from manul.errors import ParameterError
 from manul.logs.rows import Rows
 from manul.logs.sample import Sample
 from manul.offpolicy import cross_fitting
+from manul.offpolicy.evaluation.policy_densities import PolicyOnLog
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.offpolicy.optimization.grid import AnyAgent, Candidate, bandwidth_of
 from manul.offpolicy.optimization.replay import TrainingResult
@@ -98,9 +99,10 @@ def window_terms(agent: AnyAgent, rows: Rows, critic: Auto | None, critic_rows: 
     weights = played.density(rows.actions) / rows.densities
     lows, highs = rows.ends()
     halves = np.minimum(bandwidth_of(agent) or NARROWEST_SHARE * (high - low), (highs - lows) / 2)
+    exact = PolicyOnLog(agent).exact_terms(rows)
     if critic is None:
         nothing = np.zeros(len(weights))
-        return WindowTerms(weights, halves, nothing, nothing)
+        return WindowTerms(weights, halves, nothing, nothing, exact=exact)
     points, shares = played.points()
     losses = cross_fitting.predict(critic, critic_rows, np.column_stack([rows.actions, np.clip(points, low, high)]))
-    return WindowTerms(weights, halves, losses[:, 0], (losses[:, 1:] * shares).sum(axis=1))
+    return WindowTerms(weights, halves, losses[:, 0], (losses[:, 1:] * shares).sum(axis=1), exact=exact)

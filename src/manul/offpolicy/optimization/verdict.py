@@ -10,9 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from manul.actions.decision import Within
+from manul.agents.rollout.rollout_plan import RolloutPlan
+from manul.agents.rollout.sample_size import decisions_needed
 from manul.logs.rows import Rows
 from manul.offpolicy.estimate import Objection
 from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
+from manul.offpolicy.evaluation.exact_mass import ExactMass
 from manul.offpolicy.evaluation.gain import Gain
 from manul.offpolicy.evaluation.intervals import NONE, Terms
 from manul.offpolicy.evaluation.objections import ENOUGH, Evidence
@@ -22,8 +25,9 @@ from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.outcomes import LOSSES, Outcome
 from manul.utils.validation import Floats
 
-LEVEL = 0.95
-TRY = "Try it on a share of the decisions to find out."
+LEVEL, ERROR = 0.95, 0.05
+TRY = "Try it on a share of the decisions to find out"
+MOST_DECISIONS = 1e9  # a rollout that takes longer is no advice
 
 
 class VerdictRewards(NamedTuple):
@@ -40,13 +44,15 @@ class Verdict:
 
     `value` is the estimated loss of the policy, `logged` the mean logged loss, and `greedy` that of the logged policy
     without its uniform exploration, which needs floors in the log; each comes with its standard error. `low` and `high`
-    are the 95 % interval of the gain by empirical likelihood, which says what is proven; `gain` and `error` are doubly
-    robust, and say what is likely. The policy is one of several `choices`, which share the 5 %: the best of many looks
-    better than it is. Of the `rows`, `effective_size` match the decisions of the policy; nothing is shown unless the verdict
-    is `supported` by enough of them. Nothing is shown if one of the `objections` is an error, and nothing is proven if the
-    densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
-    confirm; `error`, `low` and `high` are then NaN. If the `outcome` is a reward, `value`, `logged` and `greedy` are
-    negative rewards all the same, and `reward` has the rewards.
+    are the 95 % interval of the gain by empirical likelihood, which says what is proven; if the log keeps what its actions
+    were drawn from, it is `exact`, and each end has 95 % on its own. `gain` and `error` are doubly robust, and say what is
+    likely. The policy is one of several `choices`, which share the 5 %: the best of many looks better than it is. Of the
+    `rows`, `effective_size` match the decisions of the policy; nothing is shown unless the verdict is `supported` by enough
+    of them, or proven by an `exact` interval. Nothing is shown if one of the `objections` is an error, and nothing is proven
+    if the densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
+    confirm; `error`, `low` and `high` are then NaN. `rollout` is about how many decisions a rollout with the usual settings
+    takes, if the gain is the estimated one; None if it would not succeed. If the `outcome` is a reward, `value`, `logged` and
+    `greedy` are negative rewards all the same, and `reward` has the rewards.
     """
 
     value: tuple[float, float]
@@ -63,6 +69,8 @@ class Verdict:
     objections: tuple[Objection, ...] = ()
     estimated: bool = False
     outcome: Outcome = LOSSES
+    exact: bool = False
+    rollout: float | None = None
 
     @property
     def reward(self) -> VerdictRewards | None:
@@ -80,7 +88,7 @@ class Verdict:
             return "not shown"
         if self.rests_on_model:
             return "rests on a model"
-        if not self.supported:
+        if not self.supported and not (self.exact and self.low > 0):
             return "not shown"
         if self.low > 0 and not self.estimated:
             return "proven"
@@ -114,15 +122,13 @@ class Verdict:
             return f"This log cannot show a gain over the logged policy. {' '.join(self._errors)}"
         if self.rests_on_model:
             advice = f"The log cannot confirm it: {self._too_few} "
-            advice += (
-                "Try the policy on a share of the decisions."
-                if self.gain > 0
-                else "Keep the logged policy, or log more decisions."
-            )
+            advice += self._trial if self.gain > 0 else "Keep the logged policy, or log more decisions."
             return f"Expected gain over the logged policy: {self.gain:.3g}, by a model. {advice}"
         expected = f"Expected gain over the logged policy: {self.gain:.3g} ± {self._margin:.2g}"
-        if not self.supported:
-            return f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {TRY}"
+        if not self.supported and self.status != "proven":
+            return (
+                f"This log cannot tell whether the policy is better than the logged one: {self._too_few} {self._trial}"
+            )
         if self.status == "proven":
             return f"{expected}; proven by this log: at least {self.low:.2g}, with 95 % confidence. {self._matching}."
         shown = "likely" if self.status == "likely" else "not shown by this log"
@@ -130,7 +136,17 @@ class Verdict:
             return f"{expected}; {shown}. The densities of this log were estimated, so nothing is proven. {self._matching}."
         if self.status == "likely":
             shown = "likely, but not proven by this log"
-        return f"{expected}; {shown}. {self._matching}. {TRY}"
+        return f"{expected}; {shown}. {self._matching}. {self._trial}"
+
+    @property
+    def _trial(self) -> str:
+        """What to do if the log does not prove the gain: a rollout, and how long it would take."""
+        if self.rollout is None:
+            return f"{TRY}."
+        digits = 10 ** max(math.floor(math.log10(self.rollout)) - 1, 0)
+        return (
+            f"{TRY}: with such a gain, a rollout takes about {math.ceil(self.rollout / digits) * digits:,} decisions."
+        )
 
     @property
     def _too_few(self) -> str:
@@ -142,14 +158,16 @@ class Verdict:
 class VerdictSums:
     """Sums over the rows of a log, from which a verdict is computed; weights above `cap` are capped in the value.
 
-    `choices` is the number of candidates from which the policy was chosen.
+    `choices` is the number of candidates from which the policy was chosen, and `error` the chance that an exact end is wrong, by
+    default an equal share of the 5 %.
     """
 
-    def __init__(self, losses: Within, cap: float, choices: int = 1) -> None:
-        self._losses, self._cap, self._choices = losses, cap, choices
+    def __init__(self, losses: Within, cap: float, choices: int = 1, error: float | None = None) -> None:
+        self._losses, self._cap, self._choices, self._error = losses, cap, choices, error or ERROR / choices
         self._value, self._greedy, self._gain = PairedValue(), PairedValue(), Gain()
         self._evidence, self._floors_known = Evidence(), True
         self._judged: float | None = None
+        self._exact: ExactMass | None = ExactMass("logged")
 
     def add(self, rows: Rows, terms: WindowTerms) -> None:
         """Add held-out rows with the weights, windows and predictions of the policy."""
@@ -159,6 +177,10 @@ class VerdictSums:
         self._evidence.add(rows, Terms(weights * losses, weights, weights, losses))
         if terms.judged is not None:
             self._judged = (self._judged or 0.0) + float(terms.judged.sum())
+        if terms.exact is None:
+            self._exact = None
+        elif self._exact is not None:
+            self._exact.add(losses, terms.exact)
         greedy = greedy_weights(rows)
         self._floors_known = self._floors_known and greedy is not None
         if greedy is not None:
@@ -166,12 +188,14 @@ class VerdictSums:
 
     def verdict(self) -> Verdict:
         """The verdict, in units of the loss."""
-        if self._judged is not None and not self._evidence.supported:
+        least, most = self._interval()
+        proven = self._exact is not None and most < 0
+        if self._judged is not None and not self._evidence.supported and not proven:
             return self._model_verdict(self._judged / self._evidence.rows)
         low, high = self._losses
-        unit, (least, most) = high - low, self._gain.interval(1 - (1 - LEVEL) / self._choices)
+        unit, interval = high - low, "empirical-likelihood" if self._exact is None else "exact-mass"
         greedy = self._greedy if self._floors_known and self._greedy.mean_weight > 0 else None
-        every = self._evidence.objections(self._gain.above + 1, "empirical-likelihood", (least, most))
+        every = self._evidence.objections(self._gain.above + 1, interval, (least, most))
         return Verdict(
             value=(low + unit * self._value.value, unit * self._value.error),
             gain=self._value.gain * unit,
@@ -181,8 +205,24 @@ class VerdictSums:
             logged=(low + unit * self._value.logged, unit * self._value.logged_error),
             greedy=None if greedy is None else (low + unit * greedy.value, unit * greedy.error),
             objections=every,
+            exact=self._exact is not None,
+            rollout=self._rollout(self._value.gain),
             **self._support,
         )
+
+    def _rollout(self, gain: float) -> float | None:
+        deviation = self._value.logged_error * math.sqrt(self._evidence.rows)
+        decisions = decisions_needed(RolloutPlan(), self._value.logged, gain, deviation)
+        return decisions if decisions < MOST_DECISIONS else None
+
+    def _interval(self) -> Within:
+        """The interval of the loss of the policy minus that of the logged one; the choices share the error.
+
+        Proven is one-sided: an exact interval leaves the whole error to each end.
+        """
+        if self._exact is not None:
+            return self._exact.ends(1 - 2 * self._error)
+        return self._gain.interval(1 - (1 - LEVEL) / self._choices)
 
     @property
     def _support(self) -> dict[str, Any]:
@@ -206,6 +246,7 @@ class VerdictSums:
             logged=(low + unit * self._value.logged, unit * self._value.logged_error),
             greedy=None,
             objections=every,
+            rollout=self._rollout(self._value.logged - judged),
             **self._support,
         )
 

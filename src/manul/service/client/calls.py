@@ -360,7 +360,7 @@ def _described(actions: Any) -> Any:
 def _outcome_settings(outcome: Outcome) -> dict[str, Any]:
     """The settings of a loop with an outcome; its name is not one of them."""
     settings: dict[str, Any] = {outcome.keywords: outcome.range}
-    if outcome.formula is not None:
+    if outcome.parts:
         settings |= {"formula": outcome.formula, "parts": dict(outcome.parts), "hints": dict(outcome.hints)}
     if outcome.wait is not None:
         default = outcome.wait.default

@@ -99,7 +99,7 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
         expected, actual = map(_range_text, values)
         if actual != expected:
             raise Invalid(f"The loop has {name} {expected}, but the model has {actual}.", "model")
-    if (agent.outcome.formula, agent.outcome.parts) != (settings.learned.formula, settings.learned.parts):
+    if (agent.outcome.formula, agent.outcome.modelled) != (settings.learned.formula, settings.learned.modelled):
         wanted, has = (each.formula or "none" for each in (settings.learned, agent.outcome))
         raise Invalid(f"The loop has the formula {wanted}, but the model has {has}.", "model")
     given, own = (_limits_text(space) for space in (LoopSpace.of(settings), agent.space))

@@ -13,11 +13,13 @@ from manul.actions.space import ActionSpace
 from manul.agents.rollout import rollout_files
 from manul.agents.rollout.baselines import CALLER, Baseline, PolicyBaseline, check_baseline, mixed_levels
 from manul.agents.rollout.in_flight import InFlight
+from manul.agents.rollout.predictions import predicted_loss
 from manul.agents.rollout.rollout_plan import RolloutPlan
 from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.errors import ManulError
 from manul.service.engine.loop_agent import asked, from_bytes
 from manul.service.engine.loop_space import LoopSpace
+from manul.service.engine.losses import parts_of
 from manul.service.errors import Invalid
 from manul.service.loop_settings import NewLoop, agent_settings
 from manul.service.rollout_schema import NewRollout, RolloutLook, RolloutMove, Step
@@ -77,8 +79,10 @@ class LoopRollout:
     ) -> None:
         self.settings, self.event, self.started = settings, event, time
         self.baseline, self.plan, losses = check(loop, settings)
+        guards = self.plan.guards(loop.outcome)
         self.seed = agent_settings(loop)["seed"]
-        self.progress, self.in_flight = Progress(self.plan, losses, next=first, owed=owed), InFlight()
+        self.progress = Progress(self.plan, losses, next=first, owed=owed, guards=guards)
+        self.in_flight = InFlight()
         self.paused, self.step_began, self.notified = False, time, 0
         self.counts = [0, 0]
         self.moves: list[RolloutMove] = []
@@ -111,8 +115,9 @@ class LoopRollout:
             narrowed = None if within is None else [within]
             return float(agent.distributions([context], narrowed).density([action])[0]), learner.floor
 
+        predicted = predicted_loss(agent, context, within, baseline.action, share)
         drawn = baseline.draw(self.seed, key, share, decide=lambda: learner, look_up=look_up)
-        ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share)
+        ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share, predicted=predicted)
         mixed = mixed_levels(agent.space, learner, baseline, share)
         return drawn._replace(within=within, drawn=mixed), RolloutTicket(self.event, *ticket)
 
@@ -130,9 +135,11 @@ class LoopRollout:
             self.counts[not ticket.learner] += 1
         self.progress.held = self.paused or event.time < self.not_before
         looks, moves = self.progress.judged // COHORT, len(self.progress.moves)
-        self.progress.add(event.decision, ticket, None if event.kind == "overdue" else event.loss)
+        parts = parts_of(event) if self.progress.guards else None
+        loss = None if event.kind == "overdue" else event.loss
+        self.progress.add(event.decision, ticket, loss, None if parts is None else parts.parts)
         for move in self.progress.moves[moves:]:
-            self._note_move(event, move.reason, origin=move.origin, low=move.low, high=move.high)
+            self._note_move(event, move.reason, move.guard, origin=move.origin, low=move.low, high=move.high)
             self.step_began = event.time
         if self.progress.judged // COHORT > looks:
             self._look(event.time)
@@ -143,8 +150,6 @@ class LoopRollout:
         """Add a decision to those in flight; one without traffic for the learner is not kept, because it costs nothing."""
         if ticket.share > 0:
             self.in_flight.add(number, ticket, max(1, replicas))
-        else:
-            self.in_flight.omit(number, ticket)
 
     def load_in_flight(self, stored: Mapping[int, Ticket | None], *, reserved: int | None = None) -> None:
         """Take the decisions in flight from those that are stored. With `reserved`, add those of other replicas instead, with
@@ -174,8 +179,8 @@ class LoopRollout:
 
     def _note_arrived(self) -> None:
         """Note which decisions have losses, although they are not judged yet."""
-        for number, (_, loss) in self.progress.arrived.items():
-            if loss is not None:
+        for number, arrived in self.progress.arrived.items():
+            if arrived.loss is not None:
                 self.in_flight.arrive(number)
 
     def own_ticket(self, decision: DecisionRow) -> Ticket | None:
@@ -233,14 +238,22 @@ class LoopRollout:
     def from_bytes(cls, loop: NewLoop, saved: bytes) -> LoopRollout:
         state = _decoder.decode(saved)
         rollout = cls(loop, state.settings, event=state.event, time=state.started, first=0)
-        rollout.progress = rollout_files.restore(rollout.plan, rollout.progress.losses, state.progress)
+        progress = rollout.progress
+        rollout.progress = rollout_files.restore(rollout.plan, progress.losses, state.progress, progress.guards)
         rollout.counts, rollout.paused = list(state.counts), state.paused
         rollout.step_began, rollout.notified = state.step_began, state.notified
         rollout.moves, rollout.looks = state.moves, state.looks
         return rollout
 
     def _note_move(
-        self, event: Event, reason: Step, *, origin: int, low: float | None = None, high: float | None = None
+        self,
+        event: Event,
+        reason: Step,
+        guard: str | None = None,
+        *,
+        origin: int,
+        low: float | None = None,
+        high: float | None = None,
     ) -> None:
         self.moves.append(
             RolloutMove(
@@ -253,6 +266,7 @@ class LoopRollout:
                 by="evidence" if reason in ("not worse", "worse") else "owner",
                 low=low,
                 high=high,
+                guard=guard,
             )
         )
 
@@ -273,6 +287,7 @@ def check(loop: NewLoop, settings: NewRollout) -> tuple[Baseline, RolloutPlan, W
     try:
         plan = settings.plan
         baseline = check_baseline(_baseline(settings.baseline, space), ActionSpace(space))
+        plan.guards(loop.outcome)
         return baseline, plan, plan.loss_range(loop.outcome)
     except Invalid:
         raise

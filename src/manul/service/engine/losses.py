@@ -53,16 +53,19 @@ def stated(
 ) -> tuple[float | None, dict[str, float] | None]:
     """The loss and the parts that a caller states; `place` precedes fields of errors."""
     parts = None if given.parts is None else stated_parts(outcome, given, place)
-    if parts is not None and given.loss is None and given.reward is None:
+    computed = outcome.formula is not None or outcome.wait is not None  # or reported until the wait ends
+    if parts is not None and computed and given.loss is None and given.reward is None:
         return None, parts
     return stated_loss(outcome, given, place), parts
 
 
 def stated_parts(outcome: Outcome, given: NewLoss | NewObservation, place: str = "") -> dict[str, float]:
     """The parts that a caller states as numbers, without those that are absent."""
-    if outcome.formula is None:
+    if not outcome.parts:
         advice = f"report its {outcome.keyword}"
-        raise Invalid(f"parts must not be reported to a loop without a formula; {advice}.", place + "parts")
+        raise Invalid(
+            f"parts must not be reported to a loop that was created without parts; {advice}.", place + "parts"
+        )
     try:
         parts = {name: outcome.part_number(name, value) for name, value in (given.parts or {}).items()}
     except InputError as error:
@@ -141,7 +144,7 @@ def _conflict(outcome: Outcome, before: float, now: float, combine: Combination,
 def classify_parts(
     before: Sequence[Event], report: ReportedLoss, outcome: Outcome, *, matured: bool, field: str = "parts"
 ) -> tuple[LossStatus, Kind | None]:
-    """The same for a loop with a formula: each part, and the loss itself, is reported first, last or several times.
+    """The same for a loop with parts: each part, and the loss itself, is reported first, last or several times.
 
     >>> from manul.outcomes import Wait
     >>> won = Outcome(formula="2 - won", parts={"won": "yes/no"}, wait=Wait(60, default={"won": False}))

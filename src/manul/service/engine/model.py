@@ -330,7 +330,7 @@ class Model:
         parts: dict[str, Any] = {}
         if self._reader is not None:
             reported = [parts_of(event) for event, _ in facts]
-            names = self.settings.learned.parts
+            names = self._reader.modelled
             parts = {"parts": {name: [_part(each, name) for each in reported] for name in names}}
             losses[[each is not None and not each.judged for each in reported]] = (
                 np.nan
@@ -348,7 +348,9 @@ class Model:
             raise LookupError(f"decision {event.decision} cannot be read from the store")
         reported, told = parts_of(event), dict[str, Any](outcome_of(self.agent).told(event.loss))
         if reported is not None:
-            told = {**(told if reported.judged else {}), "parts": reported.parts}
+            modelled = () if self._reader is None else self._reader.modelled
+            parts = {name: value for name, value in reported.parts.items() if name in modelled}
+            told = {**(told if reported.judged else {}), **({"parts": parts} if modelled else {})}
         self.agent.learn(stored.context, self.space.decision(stored), **told)
         self.learned += 1
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from manul.agents.rollout.rollout_evidence import Evidence, evidence_of
+from manul.agents.rollout.rollout_evidence import Evidence, GuardEvidence, evidence_of
 from manul.agents.rollout.rollout_progress import COHORT
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct, check_contexts, check_url
 from manul.service.engine.model import Model
 from manul.service.engine.webhooks import check_host
 from manul.service.errors import Conflict, Unavailable, Unknown
-from manul.service.rollout_schema import NewRollout, Rollout, Status
+from manul.service.rollout_schema import NewRollout, Rollout, RolloutGuard, Status
 from manul.service.store import Event, Transaction
 
 if TYPE_CHECKING:
@@ -194,8 +194,25 @@ def _describe(loop: Loop, rollout: LoopRollout, now: float) -> Rollout:
         spent=evidence.spent,
         needed=evidence.needed,
         not_before=waits if evidence.status == "waiting" else None,
+        guards=[_guard(each) for each in evidence.guards],
         moves=list(rollout.moves),
         looks=list(rollout.looks),
+    )
+
+
+def _guard(evidence: GuardEvidence) -> RolloutGuard:
+    known = all(abs(end) < float("inf") for end in evidence.excess)
+    learner_left_out, baseline_left_out = evidence.left_out
+    return RolloutGuard(
+        name=evidence.name,
+        rule=evidence.rule,
+        state=evidence.state,
+        learner=evidence.learner,
+        baseline=evidence.baseline,
+        excess=evidence.excess if known else None,
+        learner_left_out=learner_left_out,
+        baseline_left_out=baseline_left_out,
+        beyond=evidence.beyond,
     )
 
 

@@ -165,7 +165,7 @@ class WriteGroup(WriteEvents):
         self, loss: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
     ) -> tuple[loss_events.LossStatus, Event | None]:
         outcome, time = self._loop.settings.outcome, self._time
-        if outcome.formula is not None:
+        if outcome.parts:
             return self._parts_outcome(loss, decision, known, where)
         assert loss.loss is not None
         if outcome.wait is None and not known:
@@ -178,7 +178,7 @@ class WriteGroup(WriteEvents):
     def _parts_outcome(
         self, report: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
     ) -> tuple[loss_events.LossStatus, Event | None]:
-        """The same for a loop with a formula: the loss of the event is its value unless it was reported, 0 if parts are missing."""
+        """The same for a loop with parts: the loss of the event is the formula's value unless it was reported, 0 if neither is known."""
         outcome, field = self._loop.settings.outcome, where + "parts"
         matured = outcome.wait is not None and outcome.wait.is_over(decision.time, self._time)
         status, kind = loss_events.classify_parts(known, report, outcome, matured=matured, field=field)

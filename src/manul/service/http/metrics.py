@@ -192,6 +192,14 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Iterator[Metric]:
         for reason, count in Counter(move.reason for move in each.moves).items()
     }
     yield "rollout_moves", "counter", "Moves of the rollout by reason.", moves
+    guards = {
+        _labels(each.loop, guard=guard.name): {"holds": 1, "does not hold": -1}.get(guard.state, 0)
+        for each in rollouts
+        for guard in each.guards
+    }
+    if guards:
+        meaning = "Whether a guard of the rollout is proven to hold (1), proven not to (-1), or neither (0)."
+        yield "rollout_guard", "gauge", meaning, guards
 
 
 def state(engine: Engine, *, store_up: bool) -> Mapping[str, tuple[str, str, float]]:

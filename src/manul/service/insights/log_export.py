@@ -159,7 +159,7 @@ def log_of(
             columns[column] = field.to_arrow([context.get(name) for context in mappings], name)
     if drawn is not None:
         columns[LEVELS] = level_array(drawn, knobs)
-    metadata = Metadata(parts=outcome.formula is not None, levels=drawn is not None).with_outcome(outcome)
+    metadata = Metadata(parts=bool(outcome.parts), levels=drawn is not None).with_outcome(outcome)
     table = pa.table(columns).replace_schema_metadata(metadata.to_arrow())
     try:
         return Log.from_table(table, **ranges)

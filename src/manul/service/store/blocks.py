@@ -30,13 +30,15 @@ def new_epoch() -> str:
 
 class RolloutTicket(NamedTuple):
     """What a rollout, named by the event that started it, needs to know of a decision: whether the learner made it, the
-    learner's share, the step and the period."""
+    learner's share, the step, the period, the predicted loss, and the centre of its terms. Data of earlier versions has no predictions."""
 
     rollout: int
     learner: bool
     share: float
     level: int
     period: int
+    predicted: float | None = None
+    centre: float | None = None
 
     @property
     def arm(self) -> Literal["learner", "baseline"]:

@@ -12,7 +12,7 @@ const percent = share => `${number(100 * share, 3)}\u00a0%`
 // A rollout in the units of the user: if the loop has rewards, an excess of losses is a lack of rewards.
 function inOwnUnits(rollout) {
   if (!rollout.rewards) return rollout
-  const turn = ({ low, high, ...rest }) => ({ ...rest, low: negative(high), high: negative(low) })
+  const turn = ({ low, high, ...rest }) => (rest.guard ? { ...rest, low, high } : { ...rest, low: negative(high), high: negative(low) })
   return {
     ...rollout,
     learner_loss: negative(rollout.learner_loss),
@@ -27,7 +27,7 @@ function inOwnUnits(rollout) {
 function within(rollout, [lowest, highest]) {
   const most = highest - lowest + rollout.tolerance * Math.max(Math.abs(lowest), Math.abs(highest))
   const clip = value => (value === null ? null : Math.max(-most, Math.min(most, value)))
-  const both = each => ({ ...each, low: clip(each.low), high: clip(each.high) })
+  const both = each => (each.guard ? each : { ...each, low: clip(each.low), high: clip(each.high) })
   return { ...rollout, excess: rollout.excess?.map(clip), moves: rollout.moves.map(both), looks: rollout.looks.map(both) }
 }
 
@@ -77,13 +77,13 @@ function describe({ baseline, tolerance, confidence, holdout }) {
 
 const interval = (low, high, digits = 3) => `${number(low, digits)} to ${number(high, digits)}`
 
-function reasonOf({ reason, low, high }) {
+function reasonOf({ reason, low, high, guard }) {
   const bounds = low === null || high === null ? "" : `, difference ${interval(low, high)}`
   const texts = {
     started: "started by the owner",
     restarted: "started again by the owner: a new test",
     "not worse": `proven not worse${bounds}`,
-    worse: `proven worse${bounds}`,
+    worse: `proven worse${guard ? ` in ${guard}` : ""}${bounds}`,
     "model replaced": "model replaced by the owner: a new test from the first step",
   }
   return texts[reason] ?? `${reason} by the owner`
@@ -174,6 +174,8 @@ export class RolloutCard {
     }
     if (rollout.learner_left_out || rollout.baseline_left_out)
       tiles[`No ${one} in time`] = `${count(rollout.learner_left_out)} and ${count(rollout.baseline_left_out)}`
+    for (const { name, state, learner, baseline } of rollout.guards)
+      tiles[`Guard ${name}`] = learner === null || baseline === null ? state : `${state}: ${number(learner)} against ${number(baseline)}`
     this.part("tiles").replaceChildren(
       ...Object.entries(tiles).map(([name, value]) =>
         make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value })),
@@ -242,7 +244,7 @@ export class RolloutCard {
 
 // The bounds over time. A move on evidence ends a test with its last bounds; the next test begins without any.
 function evidence({ looks, moves, started, excess }, now) {
-  const proofs = moves.filter(({ by }) => by === "evidence")
+  const proofs = moves.filter(({ by, guard }) => by === "evidence" && !guard)
   const points = [...looks.map(each => ({ ...each, order: 1 })), ...proofs.map(each => ({ ...each, order: 0 }))]
   points.sort((a, b) => a.time - b.time || a.order - b.order)
   const known = points.map(({ time, low, high }) => (low === null || high === null ? { time, low: null, high: null } : { time, low, high }))
