@@ -8,8 +8,8 @@ import pytest
 
 import manul
 
-DECIDES = "best current_epsilon decide decide_again decide_many decide_many_again distribution distributions parameters plot space tells_levels"
-LEARNS = "from_saved learn learn_many nbytes save schema"
+DECIDES = "best current_epsilon decide decide_again decide_many decide_many_again distribution distributions parameters plot space"
+LEARNS = "from_saved learn learn_many nbytes save schema tells_levels"
 
 NAMES = {*DECIDES.split(), *LEARNS.split()}
 AUTO = {"predict_losses", "report", "spending", "kept"}
