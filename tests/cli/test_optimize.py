@@ -39,6 +39,7 @@ def test_the_critic_competes_with_trees_and_the_verdict_is_a_sentence(optimize):
     assert lines[-1].startswith(
         "This log cannot tell whether the policy is better than the logged one: 25 of 300 decisions"
     )
+    assert lines[-1].endswith("Try it on a share of the decisions to find out.")  # how long is not known either
 
 
 def test_the_verdict_is_in_the_json(optimize):

@@ -51,8 +51,8 @@ class Verdict:
     of them, or proven by an `exact` interval. Nothing is shown if one of the `objections` is an error, and nothing is proven
     if the densities of the log are `estimated`. With several knobs, the gain is often that of a model, which the log cannot
     confirm; `error`, `low` and `high` are then NaN. `rollout` is about how many decisions a rollout with the usual settings
-    takes, if the gain is the estimated one; None if it would not succeed. If the `outcome` is a reward, `value`, `logged` and
-    `greedy` are negative rewards all the same, and `reward` has the rewards.
+    takes, if the gain is the estimated one; None if it would not succeed, or the log cannot tell. If the `outcome` is a
+    reward, `value`, `logged` and `greedy` are negative rewards all the same, and `reward` has the rewards.
     """
 
     value: tuple[float, float]
@@ -206,7 +206,7 @@ class VerdictSums:
             greedy=None if greedy is None else (low + unit * greedy.value, unit * greedy.error),
             objections=every,
             exact=self._exact is not None,
-            rollout=self._rollout(self._value.gain),
+            rollout=self._rollout(self._value.gain) if self._evidence.supported else None,
             **self._support,
         )
 
