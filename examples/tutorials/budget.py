@@ -108,7 +108,9 @@ agent = manul.Auto(**settings, spend_at_most=("won * action", BUDGET, "day"), zo
 paced = play(agent)
 for name, days in (("until gone", until_gone), ("with a budget", paced)):
     profit = sum(day["profit"] for day in days[3:])
-    print(f"{name:14} {profit / len(days[3:]):5.0f} EUR a day, most spent on a day {max(day['spent'][-1][1] for day in days):.2f} EUR")
+    print(
+        f"{name:14} {profit / len(days[3:]):5.0f} EUR a day, most spent on a day {max(day['spent'][-1][1] for day in days):.2f} EUR"
+    )
 
 # %% [markdown]
 # The budget earns much more from the same money, and no day spends more than 800 EUR. The figure shows the last day. The agent spends through the
@@ -180,16 +182,22 @@ def play_late(agent):
 
 
 for late in ("reserve", "carry"):
-    shares = np.array(play_late(manul.Auto(**settings, spend_at_most=("won * action", BUDGET, "day"), late=late))) / BUDGET
+    shares = (
+        np.array(play_late(manul.Auto(**settings, spend_at_most=("won * action", BUDGET, "day"), late=late))) / BUDGET
+    )
     for week, days in (("first week", shares[:7]), ("later", shares[7:])):
-        print(f"{late:8} {week:10} {days.mean():4.0%} of the budget spent, {(days > 1).sum()} of {len(days)} days over it")
+        print(
+            f"{late:8} {week:10} {days.mean():4.0%} of the budget spent, {(days > 1).sum()} of {len(days)} days over it"
+        )
 
 # %% [markdown]
 # If you do not choose, an agent with many open bids asks:
 
 # %%
 try:
-    manul.Auto(**settings, spend_at_most=("won * action", BUDGET, "day")).decide_many([leads(0)[0]["context"]] * 20, at=START)
+    manul.Auto(**settings, spend_at_most=("won * action", BUDGET, "day")).decide_many(
+        [leads(0)[0]["context"]] * 20, at=START
+    )
 except manul.ManulError as error:
     print(error)
 

@@ -42,7 +42,7 @@ def test_predictions_are_those_of_the_twin(hint, low):
     )
     agent = manul.Auto(actions=(low, 50.0), outcome=outcome, seed=1)
     twin = YesNo(actions, {"falls": -1, "rises": 1}[hint], 3)
-    contexts, limits = market(1, 9)  # before the tenth round, there is no critic of the loss
+    contexts, limits = market(1, 6)  # before the seventh round, there is no critic of the loss
     for context, limit in zip(contexts, limits, strict=True):
         decision = agent.decide(context)
         seen = decision.action <= limit

@@ -41,8 +41,8 @@ class OutcomeParts {
     return all;
   }
 
-  // Predicts the outcome of each action of the grid, as a value that is better if higher, and what the action spends and
-  // keeps if there are formulas of that; returns false if it cannot.
+  // Predicts the outcome of each action of the grid, as a value that is better if higher, and what the action spends
+  // and keeps if there are formulas of that; returns false if it cannot.
   bool predict(const ContextView& context, double* values, double* spent, double* kept) {
     if (!is_known()) return false;
     double z[PartExpert::most_columns], expectations[PartsSettings::most * points];
@@ -157,8 +157,7 @@ class OutcomeParts {
   void expect(const OutcomeFormula* formula, const double* expectations, const ContextView& context,
               double* values) const {
     if (formula != nullptr) formula->expect(settings_.actions, points, expectations, context.fields, values);
-    for (std::size_t g = 0; g < points; ++g)
-      values[g] = formula != nullptr && values[g] == values[g] ? values[g] : 0.0;
+    for (std::size_t g = 0; g < points; ++g) values[g] = formula != nullptr && values[g] == values[g] ? values[g] : 0.0;
   }
 
   static constexpr std::uint64_t directions_stream = 96;

@@ -34,7 +34,7 @@ class SaveableAgent(Agent, model_files.Saveable, Protocol):
     outcome: Outcome
 
     def decide_again(self, number: int, context: Context, within: Any = None, *, levels: bool = False) -> Decision:
-        """Draw the decision with this number without counting it."""
+        """Draw the decision with this number without counting it; `levels` as in `decide`."""
 
 
 @model_files.saveable(

@@ -154,8 +154,8 @@ class Log:
     `decide_many(contexts, levels=True)` tells.
 
     Instead of actions, densities and what belongs to them, a log takes the `decisions` of an agent, one after the other or as
-    `decide_many` returns them: `Log(contexts, decisions, losses, like=agent)`, or with `rewards` or `parts`. The agent says what the
-    actions and the outcome are.
+    `decide_many` returns them: `Log(contexts, decisions, losses, like=agent)`, or with `rewards`, numbers, or `parts`. `like`, an agent
+    or a log, says what the actions and the outcome are.
 
     >>> log = Log(np.zeros((4, 2), np.float32), np.ones(4), np.ones(4), np.ones(4))
     >>> train, held_out = log.split(0.75)
@@ -213,20 +213,11 @@ class Log:
         levels: Levels | None = None,
     ) -> None: ...
     def __init__(
-        self, contexts: Any, actions: Any, densities: Any = None, losses: Any = None, *ends: Any, **given: Any
-    ) -> None:
-        if isinstance(actions, Decisions) or _are_decisions(actions):
-            given = _decided(Decisions.of(actions), densities if losses is None else losses, **given)
-            self._init(contexts, **given)
-        else:
-            self._init(contexts, actions, densities, losses, *ends, **given)
-
-    def _init(
         self,
         contexts: Contexts | object,
-        actions: Floats | Mapping[str, npt.ArrayLike],
-        densities: Floats,
-        losses: Floats | None = None,
+        actions: Any,
+        densities: Any = None,
+        losses: Any = None,
         lows: Floats | None = None,
         highs: Floats | None = None,
         *,
@@ -237,15 +228,28 @@ class Log:
         action_range: Within | None = None,
         loss_range: Within | None = None,
         reward_range: Within | None = None,
-        rewards: bool = False,
+        rewards: Any = False,
         outcome: Outcome | None = None,
         densities_estimated: bool = False,
         knobs: AnyKnobs = None,
         densities_by_knob: Mapping[str, npt.ArrayLike] | None = None,
-        within: Sequence[Mapping[str, Any] | None] | None = None,
+        within: Sequence[Any] | None = None,
         parts: Mapping[str, npt.ArrayLike] | None = None,
         levels: Levels | None = None,
+        like: Declares | None = None,
     ) -> None:
+        if like is not None:
+            knobs = like.space if knobs is None and action_range is None else knobs
+            outcome = like.outcome if outcome is None and not (loss_range or reward_range) else outcome
+        if isinstance(actions, Decisions) or _are_decisions(actions):
+            decisions = Decisions.of(actions)
+            losses, rewards = _told(densities if losses is None else losses, rewards, outcome)
+            lows, highs, within = _narrower(decisions, check_knobs(knobs), action_range)
+            actions, densities, floors = decisions.actions, decisions.densities, decisions.floors
+            densities_by_knob, levels = decisions.densities_by_knob, decisions.levels
+            arms = None if decisions.arms is None else decisions.arms.tolist()
+            if ids is None and decisions.ids is not None:
+                ids = [str(each) for each in decisions.ids]
         space = check_knobs(knobs)
         if losses is None and parts is not None:
             losses = _computed(contexts, actions, outcome, space, parts)
@@ -930,43 +934,28 @@ def _are_decisions(values: Any) -> bool:
     return isinstance(values, list | tuple) and bool(values) and all(isinstance(each, Decision) for each in values)
 
 
-def _decided(
-    decisions: Decisions[Any],
-    losses: Any,
-    *,
-    rewards: Any = None,
-    like: Declares | None = None,
-    action_range: Within | None = None,
-    knobs: AnyKnobs = None,
-    **given: Any,
-) -> dict[str, Any]:
-    """The columns of a log of `decisions`; `like` says what is not declared otherwise."""
-    space, outcome = check_knobs(knobs), given.pop("outcome", None)
-    if like is not None:
-        space = space or like.space
-        outcome = outcome or (None if given.get("loss_range") or given.get("reward_range") else like.outcome)
-    if space is not None and space.is_number:
-        action_range, space = action_range or space.ends, None
-    given |= {"knobs": space, "action_range": action_range, "outcome": outcome, "arms": decisions.arms}
-    given |= {"actions": decisions.actions, "densities": decisions.densities, "floors": decisions.floors}
-    given |= {"densities_by_knob": decisions.densities_by_knob, "levels": decisions.levels}
-    if given.get("ids") is None and decisions.ids is not None:
-        given["ids"] = [str(each) for each in decisions.ids]
-    lows, highs, withins = decisions.lows, decisions.highs, decisions.within
-    if withins is not None and space is None:
-        if action_range is None and any(each is None for each in withins):
-            raise ParameterError(
-                "Some decisions had the whole range. Pass action_range, or like=agent.", "action_range"
-            )
-        lows, highs = np.array([action_range if each is None else each for each in withins], np.float64).T
-        withins = None
-    if rewards is not None:
-        if losses is not None:
-            raise ParameterError("losses and rewards exclude each other: a log has one of them.", "rewards")
-        reject_text("rewards", rewards)
-        losses = 0.0 - np.asarray(rewards, np.float64)  # zero has no sign
-        given["rewards"] = outcome is None
-    return {**given, "losses": losses, "lows": lows, "highs": highs, "within": withins}
+def _told(losses: Any, rewards: Any, outcome: Outcome | None) -> tuple[Any, bool]:
+    """The losses of decisions that are told with `losses` or with `rewards`, and whether a mark of rewards is needed."""
+    if isinstance(rewards, bool) or rewards is None:
+        return losses, bool(rewards)
+    if losses is not None:
+        raise ParameterError("losses and rewards exclude each other: a log has one of them.", "rewards")
+    reject_text("rewards", rewards)
+    return 0.0 - np.asarray(rewards, np.float64), outcome is None  # zero has no sign
+
+
+def _narrower(
+    decisions: Decisions[Any], space: ActionSpace | None, action_range: Within | None
+) -> tuple[Floats | None, Floats | None, Sequence[Any] | None]:
+    """The narrower ranges of decisions: ends of ranges of numbers, or those of knobs."""
+    withins = decisions.within
+    if withins is None or not (space is None or space.is_number):
+        return decisions.lows, decisions.highs, withins
+    whole = action_range if space is None else space.ends
+    if whole is None and any(each is None for each in withins):
+        raise ParameterError("Some decisions had the whole range. Pass action_range, or like=agent.", "action_range")
+    lows, highs = np.array([whole if each is None else each for each in withins], np.float64).T
+    return lows, highs, None
 
 
 def check_knobs(knobs: AnyKnobs) -> ActionSpace | None:
