@@ -33,8 +33,9 @@ def test_the_table_of_limits_has_every_limit_with_its_option_and_default(name):
 async def test_alerts_and_the_table_of_metrics_use_metrics_that_exist(tmp_path):
     service = Service(tmp_path / "decisions.db")
     async with service.running():
-        await service.post("", 201, name="heat", actions=[20, 70])
-        await service.client.put("/v1/loops/heat/rollout", json={"baseline": 40})
+        await service.post("", 201, name="heat", actions=[20, 70], parts={"returned": "yes/no"})
+        guard = {"returned": ["<=", 1.02]}
+        await service.client.put("/v1/loops/heat/rollout", json={"baseline": 40, "guard": guard})
         text = (await service.client.get("/metrics")).text
     known = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     used = {name.removesuffix("_bucket") for rule in RULES for name in re.findall(r"manul_\w+", rule["expr"])}

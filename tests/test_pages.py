@@ -57,7 +57,7 @@ def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_lea
     then = "curl -sf http://127.0.0.1:8000/\nkill $! && wait $!\n"
     printed = typed(readme("sh", then=then), clone)
     assert "best constant" in printed
-    assert "95% empirical-likelihood" in printed
+    assert "95% exact-mass" in printed
     assert '"status":"recorded"' in printed
     assert '"decisions":1' in printed
     assert '{"error":' not in printed
@@ -70,7 +70,7 @@ def test_the_path_of_a_newcomer_ends_with_an_estimate_and_a_service_that_has_lea
 @pytest.mark.skipif("MANUL_FRESH" not in os.environ, reason="builds everything anew: make soak")
 def test_the_whole_path_from_nothing(tmp_path):
     typed(f"git clone -q '{ROOT}' clone", tmp_path)
-    assert "95% empirical-likelihood" in typed("set +u\n" + readme("sh install", "sh"), tmp_path / "clone")
+    assert "95% exact-mass" in typed("set +u\n" + readme("sh install", "sh"), tmp_path / "clone")
 
 
 COMPILERS = (
@@ -114,4 +114,4 @@ def test_readme_works_with_a_wheel_where_nothing_can_be_built(tmp_path, clone, t
     typed("if command -v gcc g++ cc c++ clang cmake make; then exit 1; fi", clone)
     typed(f"pip install -q '{wheel}[plot,serve,client]'", clone)
     assert typed("python -c 'import manul; print(manul.__file__)'", clone).startswith(str(tmp_path / "empty"))
-    assert "95% empirical-likelihood" in typed(readme("sh"), clone)
+    assert "95% exact-mass" in typed(readme("sh"), clone)

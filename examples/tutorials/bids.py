@@ -267,7 +267,8 @@ for name, wait in {"wait for 14 days": 14, "report at once": 0}.items():
 # ## A budget per day
 #
 # So far the broker buys every lead that is worth it. With a budget of, say, 1,500 EUR a day, stopping at noon would be wrong: the leads
-# of the evening may be cheaper. Put a price on money instead, above 1: the formula multiplies the bid by the field `money` of the context. How
+# of the evening may be cheaper. `Auto(spend_at_most=("won * action", 1500.0, "day"))` paces the spending by itself: see
+# [a budget](budget.md). Or put a price on money yourself, above 1: the formula multiplies the bid by the field `money` of the context. How
 # often a bid wins does not depend on it, so the price can change at any time and nothing has to be learned again. Here it changes after
 # 20 days:
 

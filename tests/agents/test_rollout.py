@@ -130,7 +130,7 @@ def test_rewards_may_be_less_by_the_tolerance():
         decision = rollout.decide(None)
         rollout.learn(None, decision, reward=9.0 if decision.arm == "learner" else 5.0)
     assert rollout.evidence.status == "done"
-    assert rollout.evidence.excess[1] < 0 or rollout.evidence.judged < 500
+    assert rollout.evidence.excess[1] < 0 or rollout.evidence.judged < 1000
 
 
 def test_the_evidence_is_one_sentence_for_its_owner():
@@ -406,7 +406,7 @@ def test_the_bytes_of_a_rollout_over_one_number_do_not_change():
     for row in np.random.default_rng(1).random((120, 2)):
         decision = rollout.decide(row, None if rollout.decisions % 3 else (-1.0, 7.0))
         rollout.learn(row, decision, loss=abs((decision.action + 2) / 10 - row[0]))
-    assert hashlib.sha256(manul.dumps(rollout)).hexdigest()[:16] == "121ee53ce6eb937a"
+    assert hashlib.sha256(manul.dumps(rollout)).hexdigest()[:16] == "539270172401919d"
 
 
 def test_a_rollout_of_an_agent_of_rows_is_evaluated_on_a_log_with_named_columns():

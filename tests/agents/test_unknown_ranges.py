@@ -36,6 +36,12 @@ def actions():
     return play(manul.Auto(losses="auto"))
 
 
+@pytest.fixture(scope="module")
+def usual_regret(actions):
+    """Between seeds, regrets differ by a factor of nearly two."""
+    return np.mean([regret(actions), *(regret(play(manul.Auto(losses="auto", seed=seed))) for seed in (1, 2, 3))])
+
+
 def test_no_range_is_as_good_as_a_stated_one(actions):
     assert regret(actions) < 1.05 * regret(play(manul.Auto(losses=(-2, 3))))
 
@@ -54,10 +60,10 @@ def test_small_differences_between_large_losses_are_learned(actions):
 
 @pytest.mark.parametrize("outlier", [1e12, -1e12, 1e308, -1e308])
 @pytest.mark.parametrize("number", [0, 5, 19, 20, 500])
-def test_one_absurd_loss_does_not_disturb_learning(actions, number, outlier):
+def test_one_absurd_loss_does_not_disturb_learning(usual_regret, number, outlier):
     agent = manul.Auto(losses="auto")
     disturbed = play(agent, lambda each, loss: outlier if each == number else loss)
-    assert regret(disturbed) < 1.5 * regret(actions)
+    assert regret(disturbed) < 1.5 * usual_regret
     assert (agent.report().clipped > 0) == (number >= 20)
     assert agent.report().alarms == 0
 

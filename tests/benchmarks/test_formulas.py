@@ -20,14 +20,6 @@ def test_the_best_constant_misses_less_than_another_one():
     assert best < other
 
 
-def test_cells_without_an_installed_feature_are_not_played(monkeypatch):
-    monkeypatch.setattr(formulas, "KNOWS_FORMULAS", False)
-    monkeypatch.setattr(formulas, "KNOWS_STARTS", False)
-    played = formulas.cells(["markets", "wrong", "priors", "starts"])
-    assert {cell.player for cell in played} == {"Auto", "best constant", "regression", "without"}
-    assert {cell.world for cell in played if cell.section == "priors"} == {"cold"}
-
-
 def test_a_window_is_judged_by_its_mean_over_seeds():
     missed = np.array([[1, 1, 1, 0.04, 0.03], [1, 1, 1, 0.08, 0.01]])
     found = list(formulas.checks({Cell("markets", "pricing", "formula"): missed}))

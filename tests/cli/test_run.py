@@ -165,7 +165,7 @@ def test_an_agent_that_loses_to_the_best_constant_says_so(tmp_path, option, name
 
 
 def test_a_difference_within_two_standard_errors_is_not_called_worse(tmp_path):
-    table = losing_table(tmp_path / "t.csv", rows=24)
+    table = losing_table(tmp_path / "t.csv", rows=20)
     sentence = json.loads(manul_run(table, "--target", "b", "--json").stdout)["warnings"][-1]
     assert sentence.startswith(
         "The agent did not do clearly better than the best constant: their mean losses differ by"

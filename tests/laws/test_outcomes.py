@@ -161,4 +161,6 @@ async def play(service, sign, outcome, waits):
             value = outcome.from_loss(0.0 - reward / (1 + part))
             path = f"/{sign}/decisions/{decision['id']}/loss"
             answers.append((await service.post(path, **{outcome.keyword: value}, key=str(part)))["status"])
+        if not waits:
+            await service.learned(sign, max(number - 1, 0))
     return answers

@@ -53,7 +53,7 @@ def test_a_log_with_a_field_of_that_name_is_as_it_was(tmp_path):
 def test_logs_of_different_formulas_are_not_joined(tmp_path):
     other = log_of().with_outcome(manul.Sale(cost=12.0))
     with pytest.raises(
-        InputError, match=r"the same formula, got '\(action - 20\) \* bought' and '\(action - 12\) \* bought'"
+        InputError, match=r"the same formula and parts, got '\(action - 20\) \* bought' and '\(action - 12\) \* bought'"
     ):
         manul.Log.concat([log_of(), other])
     joined = manul.Log.concat([log_of(), other.with_outcome(SALE)])

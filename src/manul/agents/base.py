@@ -286,7 +286,11 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         actions, densities, floors = (np.empty(len(batch)) for _ in range(3))
         windows = np.empty(SIZE * len(batch)) if levels else None
         with self._host.player_and_contexts(self, batch) as (player, rows):
-            player.decide_many(rows, lows, highs, actions, densities, floors, windows)
+            if isinstance(player, _core.Player):
+                player.decide_many(rows, lows, highs, actions, densities, floors, windows)
+            else:
+                _fill_windows(windows, player, rows, self._ends(lows, highs, len(rows)))
+                player.decide_many(rows, lows, highs, actions, densities, floors)
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
         decisions = Decisions(actions, densities, floors=floors, drawn=self._drawn(windows, lows, highs), **ends)
         self._batches.draw(decisions)
@@ -332,10 +336,10 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
             if isinstance(player, _core.Player):
                 player.decide_many_again(rows, lows, highs, keys, actions, densities, floors, windows)
             else:
-                ranges = zip(lows, highs, strict=True) if len(lows) else [self.actions] * len(rows)
+                ranges = self._ends(lows, highs, len(rows))
+                _fill_windows(windows, player, rows, ranges)
                 for index, (row, (low, high)) in enumerate(zip(rows, ranges, strict=True)):
-                    own = None if windows is None else windows[SIZE * index : SIZE * (index + 1)]
-                    draw = self._draw(player, row, low, high, int(keys[index]), own)
+                    draw = self._draw(player, row, low, high, int(keys[index]))
                     actions[index], densities[index], floors[index] = draw
         ends: Any = {} if within is None else {"lows": lows, "highs": highs}
         return Decisions(actions, densities, floors=floors, drawn=self._drawn(windows, lows, highs), **ends)
@@ -346,14 +350,17 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         if isinstance(player, _core.Player):
             draw: Draw = player.decide_again(features, low, high, number, windows)
             return draw
+        _fill_windows(windows, player, [features], [(low, high)])
         decisions = player.decisions
-        if windows is not None:
-            windows[:] = player.drawn_window(features, low, high)
         try:
             player.decisions = number
             return player.decide(features, low, high)
         finally:
             player.decisions = decisions
+
+    def _ends(self, lows: Floats, highs: Floats, count: int) -> list[tuple[float, float]]:
+        """The range of each of `count` rows; empty ends are the whole range."""
+        return list(zip(lows, highs, strict=True)) if len(lows) else [self.actions] * count
 
     def distributions(self, contexts: Contexts, within: Any = None) -> Distributions[A]:
         """The distributions that `decide_many` draws from, for `contexts` and `within` as there; valid until the agent learns.
@@ -495,6 +502,15 @@ def row_ends(agent: BaseAgent[Any], within: npt.ArrayLike | None, count: int) ->
     for low, high in pairs:
         agent._narrow((low, high))
     return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+
+
+def _fill_windows(windows: Floats | None, player: Player, rows: Any, ranges: Sequence[tuple[float, float]]) -> None:
+    """What a player in Python draws from, as the core writes it: the ends of the window, and the shares nearby and anywhere."""
+    if windows is None:
+        return
+    for index, (row, (low, high)) in enumerate(zip(rows, ranges, strict=True)):
+        first, last = smooth(*player.window(row, low, high), (low, high)).edges.tolist()
+        windows[SIZE * index : SIZE * (index + 1)] = first, last, 0.0, player.epsilon
 
 
 def file_views(agent: Any) -> model_files.Arrays | None:

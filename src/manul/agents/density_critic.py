@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from manul.actions.decision import Decisions
-from manul.agents.auto import Auto
+from manul.agents.auto import Auto, as_critic
 from manul.logs.density_models import DEFAULT, register_density_model, select
 from manul.utils.validation import Floats
 
@@ -60,7 +60,8 @@ def fit_critic(contexts: Any, actions: Floats, ranges: Floats, seed: int) -> Cri
     rows, logged = chosen[examples % len(chosen)], examples < len(chosen)
     lows, spans = ranges[:, 0], ranges[:, 1] - ranges[:, 0]
     points = np.where(logged, actions[rows], lows[rows] + rng.random(len(rows)) * spans[rows])
-    critic = Auto(actions=(float(lows.min()), float(ranges[:, 1].max())), losses=(0.0, 1.0), seed=seed)
+    span = float(lows.min()), float(ranges[:, 1].max())
+    critic = as_critic(Auto(actions=span, losses=(0.0, 1.0), seed=seed))
     predictions, labels = [], []
     for number, chunk in enumerate(np.array_split(np.arange(len(rows)), _CHUNKS)):
         found = rows[chunk[logged[chunk]]]

@@ -49,15 +49,8 @@ class Player(Protocol):
         actions: Floats,
         densities: Floats,
         floors: Floats,
-        windows: Floats | None = None,
     ) -> None:
-        """Fill the arrays after the ends with a draw per row; empty ends mean the whole range.
-
-        `windows` gets four numbers per row: the ends of the window, and the shares of draws nearby and anywhere.
-        """
-
-    def drawn_window(self, context: conversion.Row, low: float, high: float) -> tuple[float, float, float, float]:
-        """The four numbers of `windows` for one context."""
+        """Fill the arrays after the ends with a draw per row; empty ends mean the whole range."""
 
     def learn_many(
         self, contexts: conversion.Row, actions: Floats, densities: Floats, losses: Floats, lows: Floats, highs: Floats

@@ -9,7 +9,6 @@ import numpy as np
 
 from manul import _core
 from manul.actions.decision import Decision, Within
-from manul.actions.levels import SIZE
 from manul.actions.schedules import Epsilon, as_schedule
 from manul.actions.smoothing import densities_of_many, explore, smooth
 from manul.agents.player import Draw
@@ -75,14 +74,11 @@ class PolicyPlayer:
         actions: Floats,
         densities: Floats,
         floors: Floats,
-        windows: Floats | None = None,
     ) -> None:
-        """Fill the arrays with a draw per row, and `windows` with what it is drawn from."""
+        """Fill the arrays with a draw per row."""
         for number, (context, within) in enumerate(zip(contexts, self._ends(contexts, lows, highs), strict=True)):
             draw = self._draw(context, within, self.decisions + number)
             actions[number], densities[number], floors[number] = draw
-            if windows is not None:
-                windows[SIZE * number : SIZE * (number + 1)] = self.drawn_window(context, *within)
         self.decisions += len(contexts)
 
     def learn(self, context: Row, action: float, density: float, loss: float, low: float, high: float) -> None:
@@ -127,11 +123,6 @@ class PolicyPlayer:
         for index, learner in enumerate(self._learners):
             learner.restore(split[str(index)])
         self._sums, self._best, self.rounds = estimates.copy(), best, rounds
-
-    def drawn_window(self, context: Row, low: float, high: float) -> tuple[float, float, float, float]:
-        """The ends of the greedy window, and the shares of draws nearby, which are none, and anywhere."""
-        greedy = smooth(*self.window(context, low, high), (low, high)).edges.tolist()
-        return greedy[0], greedy[1], 0.0, self.epsilon
 
     def _draw(self, context: Row, within: Within, number: int) -> Draw:
         epsilon = self.epsilon
