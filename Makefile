@@ -12,7 +12,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile src tests docs RE
 ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
 # CI runs under sanitizers what reads memory in ways of its own; `make soak` runs all tests of the core except those of
 # resident memory, which sanitizers multiply.
-SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py floors.py forest.py greedy.py knobs.py knob_limits.py named_critic.py nearby.py) \
+SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py floors.py forest.py greedy.py knobs.py knob_limits.py named_critic.py nearby.py part_models.py) \
   $(addprefix tests/contexts/test_,conversion.py hostile_contexts.py json_dates.py batches.py sparse_features.py) \
   tests/utils/test_hostile_files.py tests/utils/test_mutations.py -k "not twins and not learned_apart and not instruction_set"
 SOURCES := pyproject.toml CMakeLists.txt tests/golden.cpp $(shell find src/core -type f)

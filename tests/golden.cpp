@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "play/declared_formula.hpp"
 #include "play/knobs_player.hpp"
 #include "play/parallel.hpp"
 #include "simd/instruction_set.hpp"
@@ -50,6 +51,14 @@ double best(std::size_t round) {
 double loss(std::size_t round, double position) {
   const double error = position - best(round), noise = 0.1 * random_number(round, 52);
   return 0.9 * (error < 0.0 ? -error : error) + noise;
+}
+
+// The parts of an outcome: whether one bought or how many, or whether the bid won and what it is worth if so.
+std::vector<double> observe(const std::vector<PartKind>& kinds, std::size_t round, double position) {
+  const double want = best(round) + 0.5 * random_number(round, 53);
+  if (kinds.size() == 2) return {position > want ? 1.0 : 0.0, position > want ? 2.0 + 4.0 * best(round) : none};
+  if (kinds[0] == PartKind::yes_no) return {position < want ? 1.0 : 0.0};
+  return {static_cast<double>(static_cast<int>(position < want ? 8.0 * (want - position) : 0.0))};
 }
 
 void read_fields(Encoder& encoder, std::size_t round) {
@@ -105,7 +114,7 @@ Range range(std::size_t round) {
 
 struct Played {
   std::vector<float> contexts;
-  std::vector<double> actions, densities, losses, lows, highs;
+  std::vector<double> actions, densities, losses, lows, highs, parts;
 };
 
 void decide(Hash& hash, Player& player, std::size_t round, Played* played) {
@@ -113,12 +122,21 @@ void decide(Hash& hash, Player& player, std::size_t round, Played* played) {
   const Decision decision = player.decide(view(player, round, false), within);
   for (const double number : {decision.action, decision.density, decision.floor}) hash.add(number);
   if (played == nullptr) return;
-  const double observed = loss(round, (decision.action - actions.low) / (actions.high - actions.low));
-  player.learn(view(player, round, true), player.outcome(decision.action, decision.density, observed, within));
+  const double position = (decision.action - actions.low) / (actions.high - actions.low);
+  double observed = loss(round, position);
+  std::vector<double> parts;
+  if (const DeclaredParts& outcome = player.settings().outcome; !outcome.kinds.empty()) {
+    parts = observe(outcome.kinds, round, position);
+    outcome.formulas[0]->expect(&decision.action, 1, parts.data(), nullptr, &observed);
+    observed = -observed;
+  }
+  player.learn(view(player, round, true), player.outcome(decision.action, decision.density, observed, within,
+                                                         parts.empty() ? nullptr : parts.data()));
   const std::vector<float> context = row(round);
   played->contexts.insert(played->contexts.end(), context.begin(), context.end());
   played->actions.push_back(decision.action), played->densities.push_back(decision.density);
   played->losses.push_back(observed), played->lows.push_back(within.low), played->highs.push_back(within.high);
+  played->parts.insert(played->parts.end(), parts.begin(), parts.end());
 }
 
 using MakePlayer = std::function<std::unique_ptr<Player>()>;
@@ -142,8 +160,9 @@ void play(Hash& hash, const MakePlayer& make) {
   if (player->settings().naming != Naming::rows) return;
   const Rows rows = {played.contexts.data(), replayed, played.lows.data(), played.highs.data()};
   double sum = 0.0;
-  replay_all({other.get()}, rows, {played.actions.data(), played.densities.data(), played.losses.data()}, &sum, nullptr,
-             1);
+  const Outcomes outcomes = {played.actions.data(), played.densities.data(), played.losses.data(),
+                             played.parts.empty() ? nullptr : played.parts.data()};
+  replay_all({other.get()}, rows, outcomes, &sum, nullptr, 1);
   hash.add(sum);
   add_state(hash, other->model());
 }
@@ -216,6 +235,40 @@ PolicyModel* nearby_auto(const Kernels& kernels, PlayerSettings& settings) {
   return kernels.new_auto({actions, width, 42, true, 0, 0.0});
 }
 
+// Auto with the formula of an outcome, whose first part has a hint.
+PolicyModel* formula_auto(const Kernels& kernels, PlayerSettings& settings, const std::vector<PartKind>& kinds,
+                          int hint, const std::vector<Instruction>& program, double start) {
+  const auto formula = std::make_shared<DeclaredFormula>(Program(program), kinds);
+  settings.losses = {-infinity, infinity}, settings.outcome.kinds = kinds, settings.outcome.formulas = {formula};
+  AutoSettings all{actions, width, 42, true};
+  all.parts.formula = formula.get(), all.parts.count = kinds.size(), all.parts.higher = true;
+  all.parts.cost_aware = true, all.parts.losses = settings.losses, all.parts.start = start, all.parts.inherits = true;
+  for (std::size_t p = 0; p < kinds.size(); ++p) all.parts.parts[p] = {kinds[p], p == 0 ? hint : 0};
+  for (std::size_t g = 0; g < PartsSettings::points; ++g)
+    all.parts.actions[g] =
+        actions.low + (actions.high - actions.low) * static_cast<double>(g) / (PartsSettings::points - 1.0);
+  return kernels.new_auto(all);
+}
+
+using enum Operation;
+
+// (action - -2.5) * bought, or * units
+const std::vector<Instruction> sale = {{value, 0.0}, {number, -2.5}, {subtract, 0.0}, {value, 1.0}, {multiply, 0.0}};
+// (value - action) * won
+const std::vector<Instruction> bid = {{value, 2.0}, {value, 0.0}, {subtract, 0.0}, {value, 1.0}, {multiply, 0.0}};
+
+PolicyModel* sale_auto(const Kernels& kernels, PlayerSettings& settings) {
+  return formula_auto(kernels, settings, {PartKind::yes_no}, -1, sale, none);
+}
+
+PolicyModel* units_auto(const Kernels& kernels, PlayerSettings& settings) {
+  return formula_auto(kernels, settings, {PartKind::count}, -1, sale, 0.4);
+}
+
+PolicyModel* bid_auto(const Kernels& kernels, PlayerSettings& settings) {
+  return formula_auto(kernels, settings, {PartKind::yes_no, PartKind::amount}, 1, bid, none);
+}
+
 PolicyModel* hashed_cats(const Kernels& kernels, PlayerSettings& settings) {
   settings.naming = Naming::hashed, settings.width = 0;
   return kernels.new_cats({actions, 0, 5, 0.5, 12});
@@ -246,6 +299,9 @@ const std::vector<Kind> kinds = {
     {"auto-bandwidth", [](const Kernels& k, S&) { return k.new_auto({actions, width, 42, false, 0, 0.75}); }, 300.0},
     {"auto-nearby-unknown-losses", nearby_auto},
     {"auto-named", named_auto},
+    {"auto-sale", sale_auto},
+    {"auto-units-start", units_auto},
+    {"auto-bid", bid_auto},
     {"discrete-tree-coin-costs",
      [](const Kernels& k, S& s) { return k.new_discrete_tree(discrete(s), NodeLearner::coin_costs); }},
     {"discrete-tree-adagrad-logistic",

@@ -226,22 +226,22 @@ class PartExpert {
 
   // The mean and the covariance of the coefficients of the functions of the action, in the context.
   void project(double* mean, double (*covariance)[ActionBasis::size]) {
-    const bool sloped = first_sloped_ < first_single_;
+    const std::size_t grouped = first_sloped_ < first_single_ ? 2 : 1;  // functions that columns have effects on
     const std::size_t ends[3] = {0, first_sloped_, first_single_};
     for (std::size_t j = 0; j < count_; ++j) mean[j] = mean_[place(j)];
-    for (std::size_t j = 0; j < (sloped ? 2 : 1); ++j) {
+    for (std::size_t j = 0; j < grouped; ++j) {
       for (std::size_t f = 0; f < stride_; ++f) product_[f] = 0.0;
       for (std::size_t f = ends[j]; f < ends[j + 1]; ++f) add_row(f, z_[f], product_);
       mean[j] = 0.0;
       for (std::size_t f = ends[j]; f < ends[j + 1]; ++f) mean[j] += z_[f] * mean_[f];
-      for (std::size_t k = 0; k < count_; ++k) {
-        const bool group = k < (sloped ? 2 : 1);
-        double total = group ? 0.0 : product_[place(k)];
-        for (std::size_t f = ends[k]; group && f < ends[k + 1]; ++f) total += z_[f] * product_[f];
+      for (std::size_t k = 0; k < grouped; ++k) {
+        double total = 0.0;
+        for (std::size_t f = ends[k]; f < ends[k + 1]; ++f) total += z_[f] * product_[f];
         covariance[j][k] = covariance[k][j] = total;
       }
+      for (std::size_t k = grouped; k < count_; ++k) covariance[j][k] = covariance[k][j] = product_[place(k)];
     }
-    for (std::size_t j = sloped ? 2 : 1; j < count_; ++j)
+    for (std::size_t j = grouped; j < count_; ++j)
       for (std::size_t k = j; k < count_; ++k)
         covariance[j][k] = covariance[k][j] = covariance_[place(j) * stride_ + place(k)];
   }
