@@ -98,12 +98,14 @@ def liar(seed: int, *, favours_learner: bool) -> Any:
     return agent
 
 
-def learning(seed: int) -> Any:
+def learning(seed: int, **settings: Any) -> Any:
     """Auto, which goes on learning."""
-    return manul.Auto(seed=seed)
+    return manul.Auto(seed=seed, **settings)
 
 
 def cats(seed: int, **settings: Any) -> Any:
+    if "outcome" in settings:  # it says the range too
+        settings.pop("rewards", None)
     return manul.Cats(leaves=8, bandwidth=1 / 8, epsilon=0.05, seed=seed, **settings)
 
 
@@ -232,7 +234,8 @@ def returned_later(rng: np.random.Generator, time: float, _loss: float, arm: str
 def guards_refused() -> str:
     """Why the installed version refuses guards; empty if it does not."""
     try:
-        manul.Rollout(cats(0), baseline=BASELINE, guard=GUARD)  # type: ignore[call-arg]
+        watched = manul.Outcome(parts={"returned": "yes/no"})
+        manul.Rollout(cats(0, outcome=watched), baseline=BASELINE, guard=GUARD)
     except (TypeError, manul.ManulError) as error:
         return str(error)
     return ""
@@ -252,7 +255,7 @@ class RolloutWorld:
     mean: Mean
     truth: Literal["worse", "no worse", "mixed"]
     draw: Draw = beta
-    learner: Callable[[int], Any] = cats
+    learner: Callable[..., Any] = cats
     decisions: int = DECISIONS
     delay: Delay = at_once
     guard: Guard | None = None
@@ -267,7 +270,9 @@ class RolloutWorld:
         """One rollout."""
         rng, (low, high) = np.random.default_rng([seed, 37]), self.span
         settings = PLAN | dict(self.plan) | ({} if self.guard is None else {"guard": GUARD})
-        rollout = manul.Rollout(self.learner(seed), baseline=BASELINE, seed=seed, **settings)
+        outcome = manul.Outcome(better="high" if self.rewards else "low", range=self.span, parts={"returned": "yes/no"})
+        learner = self.learner(seed) if self.guard is None else self.learner(seed, outcome=outcome)
+        rollout = manul.Rollout(learner, baseline=BASELINE, seed=seed, **settings)
         contexts = rng.random((self.decisions, 1)).astype(np.float32)
         due: list[tuple[float, int, manul.Decision, dict[str, Any]]] = []
         excess, worst, full = 0.0, 0.0, inf
@@ -279,9 +284,9 @@ class RolloutWorld:
             moment = Moment(float(context[0]), number / self.decisions, rollout.traffic)
             decision = rollout.decide(context)
             arm = str(decision.arm)
-            learner, baseline = (self.units(self.mean(moment, each)) for each in (LEARNS, "baseline"))
+            own, baseline = (self.units(self.mean(moment, each)) for each in (LEARNS, "baseline"))
             size = abs(baseline) if self.size is None else self.size
-            excess += (moment.share * (learner - baseline) - settings["tolerance"] * size) / (high - low)
+            excess += (moment.share * (own - baseline) - settings["tolerance"] * size) / (high - low)
             worst = max(worst, excess)
             share = self.draw(rng, self.mean(moment, arm), arm)
             loss = self.units(share)

@@ -23,12 +23,21 @@ def live(service, name, losses, count, *, together=50, kind="loss", report=True)
 
 
 def live_until(service, name, losses, holds, kind="loss"):
-    """Decisions and losses until something holds of the rollout."""
+    """Decisions and losses until something holds of the rollout; all of them are learned, so that it does not move any more."""
     for _ in range(60):
         live(service, name, losses, 50, kind=kind)
+        wait_until_learned(service, name)
         if holds(service.ask("GET", f"/v1/loops/{name}/rollout")[1]):
             return
     raise AssertionError(service.ask("GET", f"/v1/loops/{name}/rollout"))
+
+
+def wait_until_learned(service, name):
+    for _ in range(10_000):  # each takes a request
+        status = service.ask("GET", f"/v1/loops/{name}")[1]
+        if status["model"] == status["events"]:
+            return
+    raise AssertionError(status)
 
 
 def act(service, name, verb):
