@@ -28,7 +28,7 @@ CHANCE = 3.0  # standard errors by which weights, or predictions, of matching de
 MOST_DECLARED = 100.0  # times the width of the losses may their range be as wide; skewed and rare losses need room
 FEW_ROWS = 20  # with fewer rows, one action may be chance if actions are discrete
 LARGEST = 1e60  # fourth powers of larger numbers overflow
-_BETTER = "The interval empirical-likelihood of snips allows for that."
+_BETTER = "The default interval of snips allows for that."
 
 
 class Moments:
