@@ -70,7 +70,8 @@ def test_no_decisions_are_no_rows() -> None:
     [
         ({"losses": [0.5], "rewards": [0.5]}, "losses and rewards exclude each other"),
         ({"losses": [0.5, 0.5]}, "The columns of a log must have one length"),
-        ({}, "losses must be one number per row"),
+        ({}, "Decisions need losses, rewards or parts"),
+        ({"losses": [0.5], "like": "agent"}, "like must be an agent, a log or a ContextSchema, got 'agent'"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(given: dict[str, Any], sentence: str) -> None:
@@ -82,3 +83,8 @@ def test_a_whole_range_beside_narrower_ones_must_be_known() -> None:
     decisions = [Decision(21.4, 0.24), Decision(21.4, 0.24, (20.0, 30.0))]
     with pytest.raises(manul.ManulError, match="Pass action_range"):
         manul.Log([{"age": 1}, {"age": 2}], decisions, [0.5, 0.5])
+
+
+def test_what_is_no_decision_is_named_with_its_row() -> None:
+    with pytest.raises(manul.ManulError, match="decisions must be those of an agent, got 'x' in row 1"):
+        manul.Log([{"age": 1}, {"age": 2}], [Decision(21.4, 0.24), "x"], [0.5, 0.5])

@@ -119,11 +119,8 @@ class _Settings:
     def _likeness(self) -> tuple[ContextSchema | None, ActionSpace | None, Outcome | None]:
         if self.like is None or isinstance(self.like, ContextSchema):
             return self.like, None, None
-        try:
-            return self.like.schema, self.like.space, self.like.outcome
-        except AttributeError:
-            rule = f"like must be an agent, a log or a ContextSchema, got {self.like!r:.60}."
-            raise ParameterError(rule, "like") from None
+        _check_likeness(self.like)
+        return self.like.schema, self.like.space, self.like.outcome
 
 
 def _declare(metadata: Metadata, space: ActionSpace | None, outcome: Outcome | None, ranges: Any) -> Metadata:
@@ -239,11 +236,14 @@ class Log:
         like: Declares | None = None,
     ) -> None:
         if like is not None:
+            _check_likeness(like)
             knobs = like.space if knobs is None and action_range is None else knobs
             outcome = like.outcome if outcome is None and not (loss_range or reward_range) else outcome
         if isinstance(actions, Decisions) or _are_decisions(actions):
             decisions = Decisions.of(actions)
             losses, rewards = _told(densities if losses is None else losses, rewards, outcome)
+            if losses is None and parts is None:
+                raise ParameterError("Decisions need losses, rewards or parts to be logged.", "losses")
             lows, highs, within = _narrower(decisions, check_knobs(knobs), action_range)
             actions, densities, floors = decisions.actions, decisions.densities, decisions.floors
             densities_by_knob, levels = decisions.densities_by_knob, decisions.levels
@@ -930,8 +930,18 @@ def _hull(ranges: Sequence[Within | None]) -> Within | None:
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None
 
 
+def _check_likeness(like: object) -> None:
+    if not isinstance(like, Declares):
+        raise ParameterError(f"like must be an agent, a log or a ContextSchema, got {like!r:.60}.", "like")
+
+
 def _are_decisions(values: Any) -> bool:
-    return isinstance(values, list | tuple) and bool(values) and all(isinstance(each, Decision) for each in values)
+    if not isinstance(values, list | tuple) or not any(isinstance(each, Decision) for each in values):
+        return False
+    for row, each in enumerate(values):
+        if not isinstance(each, Decision):
+            raise InputError(f"decisions must be those of an agent, got {each!r:.60} in row {row}.", "decisions")
+    return True
 
 
 def _told(losses: Any, rewards: Any, outcome: Outcome | None) -> tuple[Any, bool]:
