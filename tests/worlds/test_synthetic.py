@@ -7,12 +7,22 @@ import pytest
 
 from manul import worlds
 from manul.errors import ParameterError
+from manul.worlds.synthetic import scalar_products, unit
 
 
 def test_the_data_of_a_seed_never_change():
     world = worlds.linear(rounds=1000)
     digest = hashlib.sha256(world.targets.tobytes() + world.contexts.tobytes()).hexdigest()
-    assert digest.startswith("f05dd90024d78d3d")
+    assert digest.startswith("3e83bcb3b718982f")
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 20])
+def test_scalar_products_are_sums_of_products_in_a_fixed_order(width, rng):
+    rows, weights = rng.standard_normal((50, width)), unit(rng.standard_normal(width))
+    for row, product in zip(rows, scalar_products(rows, weights), strict=True):
+        lanes = [sum((row * weights)[lane::4].tolist()) for lane in range(4)]
+        assert product == (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+    assert scalar_products(rows, weights) == pytest.approx(rows @ weights)
 
 
 @pytest.mark.parametrize(("bandwidth", "quoted"), [(1 / 4, 0.1355), (1 / 16, 0.0458), (1 / 64, 0.0283)])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from manul.actions.decision import Within
 from manul.contexts import conversion
 from manul.utils.validation import Floats, check_shape
-from manul.worlds.synthetic import random_generator
+from manul.worlds.synthetic import random_generator, scalar_products, unit
 from manul.worlds.world import Contexts
 
 GRID = 1025  # actions among which the best policy and the best constant choose
@@ -157,8 +157,8 @@ def bidding(*, rounds: int, width: int = 5, seed: int = 0) -> RewardWorld:
 
 def _score(rng: np.random.Generator, contexts: Contexts) -> Floats:
     """Project the contexts on a random direction; the result is standard normal."""
-    direction = rng.standard_normal(contexts.shape[1])
-    return contexts.astype(np.float64) @ (direction / np.linalg.norm(direction))
+    direction = rng.standard_normal((contexts.shape[1],))
+    return scalar_products(contexts, unit(direction))
 
 
 def _logistic(values: Floats) -> Floats:

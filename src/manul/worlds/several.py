@@ -19,7 +19,7 @@ from manul.actions.kinds.knob import KnobValue
 from manul.actions.kinds.stepped import Stepped
 from manul.contexts import conversion
 from manul.utils.validation import Floats, check_shape, check_whole_number
-from manul.worlds.synthetic import normal_share, random_generator
+from manul.worlds.synthetic import normal_share, random_generator, scalar_products, unit
 from manul.worlds.world import Contexts
 
 NOISE = 0.05
@@ -261,8 +261,7 @@ class _Start:
     def scores(self, count: int) -> Floats:
         """Standard normal scores of the contexts, each in a random direction."""
         directions = self.rng.standard_normal((self.contexts.shape[1], count))
-        scores: Floats = self.contexts.astype(np.float64) @ (directions / np.linalg.norm(directions, axis=0))
-        return scores
+        return scalar_products(self.contexts, np.transpose([unit(direction) for direction in directions.T]))
 
     def shares(self, count: int) -> Floats:
         """Scores as uniform numbers from 0 to 1."""

@@ -21,6 +21,29 @@ def random_generator(*, rounds: int, width: int, seed: int) -> np.random.Generat
     return np.random.default_rng(check_seed(seed))
 
 
+def scalar_products(rows: npt.NDArray[Any], weights: Floats) -> Floats:
+    """`rows @ weights`, rounded alike on every processor: BLAS rounds in ways that depend on its instructions.
+
+    >>> scalar_products(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([3.0, 4.0])).tolist()
+    [11.0, 4.0]
+    """
+    sums = np.zeros((4, len(rows), *weights.shape[1:]))  # four sums, as vector units of four numbers add
+    for index, (column, weight) in enumerate(zip(rows.T, weights, strict=True)):
+        sums[index % 4] += np.multiply.outer(column.astype(np.float64), weight)
+    products: Floats = (sums[0] + sums[2]) + (sums[1] + sums[3])
+    return products
+
+
+def unit(direction: Floats) -> Floats:
+    """The direction as a vector of length 1.
+
+    >>> unit(np.array([3.0, 4.0])).tolist()
+    [0.6, 0.8]
+    """
+    scaled: Floats = direction / math.sqrt(math.fsum(direction**2))
+    return scaled
+
+
 class Linear(Regression):
     """A regression whose targets have known locations and normal noise, clipped to [0, 1], so the optimum is known.
 
@@ -75,10 +98,9 @@ def linear(*, rounds: int, width: int = 20, seed: int = 0) -> Linear:
     (3, 2)
     """
     rng = random_generator(rounds=rounds, width=width, seed=seed)
-    direction = rng.standard_normal(width)
-    direction /= np.linalg.norm(direction)
+    direction = unit(rng.standard_normal(width))
     contexts = rng.standard_normal((rounds, width))
-    signal = contexts @ direction
+    signal = scalar_products(contexts, direction)
     outcome = signal + 0.1 * rng.standard_normal(rounds)
     scale = 6 * np.sqrt(1.01)
     targets = np.clip(0.5 + outcome / scale, 0, 1)
@@ -95,7 +117,7 @@ def ds(*, rounds: int, width: int = 5, seed: int = 0) -> Regression:
     rng = random_generator(rounds=rounds, width=width, seed=seed)
     weights = rng.standard_normal(width) / np.sqrt(width)
     contexts = rng.normal(5.0, 1.0, (rounds, width))
-    outcome = contexts @ weights + 0.2 * rng.standard_normal(rounds)
+    outcome = scalar_products(contexts, weights) + 0.2 * rng.standard_normal(rounds)
     low, high = outcome.min(), outcome.max()
     return Regression(contexts, (outcome - low) / (high - low))
 
