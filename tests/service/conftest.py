@@ -16,7 +16,6 @@ from manul.service.http.application import Application
 from manul.service.http.tokens import Tokens
 from manul.service.store import connections, sqlite, watchdog
 from manul.service.store.store_registry import open_store
-from tests.service.browser import browsing, missing
 from tests.service.postgres import Server
 
 # A server of PostgreSQL is started once for all tests of a process.
@@ -140,6 +139,8 @@ def refusal_of_loop(folder, actions, **field):
 @pytest.fixture(scope="module")
 def browser():
     """A real browser."""
+    from tests.service.browser import browsing, missing  # takes long to import
+
     if missing():
         pytest.fail(missing())
     with browsing() as found:
