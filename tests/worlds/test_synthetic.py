@@ -11,8 +11,11 @@ from manul.errors import ParameterError
 
 def test_the_data_of_a_seed_never_change():
     world = worlds.linear(rounds=1000)
-    digest = hashlib.sha256(world.targets.tobytes() + world.contexts.tobytes()).hexdigest()
-    assert digest.startswith("f05dd90024d78d3d")
+    assert hashlib.sha256(world.contexts.tobytes()).hexdigest().startswith("0e2e8d1228dc5114")
+    # The last bit of a product with a matrix depends on the processor.
+    targets = [0.4880744239183255, 0.5457137953937594, 0.68655440595512, 0.7935581067709151]
+    assert world.targets[[0, 1, 500, 999]] == pytest.approx(targets, rel=1e-12)
+    assert (world.targets**2).sum() == pytest.approx(273.82240161518075, rel=1e-12)
 
 
 @pytest.mark.parametrize(("bandwidth", "quoted"), [(1 / 4, 0.1355), (1 / 16, 0.0458), (1 / 64, 0.0283)])
