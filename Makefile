@@ -8,6 +8,9 @@ BIN := .venv/bin
 MINUTES ?= 60
 # One more than the cores that CI has: many tests wait. What the tests of a file share is set up once.
 WORKERS ?= 3
+# Modules are compiled once, also where the environment says otherwise: each of hundreds of programs that tests start, and
+# each worker, would compile them again.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile src tests docs README.md CONTRIBUTING.md
 ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
 # CI runs under sanitizers what reads memory in ways of its own; `make soak` runs all tests of the core except those of

@@ -13,6 +13,18 @@ collect_ignore = [] if find_spec("ray") else ["src/manul/offpolicy/optimization/
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Each worker collects all tests, so files that have none of those that are asked for are not even imported."""
+    if collection_path.suffix not in (".py", ".md") or config.option.markexpr not in ("whole", "not whole"):
+        return None
+    is_page, text = collection_path.suffix == ".md", collection_path.read_text()
+    if config.option.markexpr == "not whole":
+        return is_page or "\npytestmark = pytest.mark.whole\n" in text or None
+    # Tests of the service are also marked by the stores that they are tried with.
+    may_be_whole = is_page or "whole" in text or "service" in collection_path.parts
+    return None if may_be_whole else True
+
+
 def pytest_collection_modifyitems(items):
     """Pages play worlds and start services."""
     for item in items:

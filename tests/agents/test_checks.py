@@ -1,5 +1,7 @@
 """Every agent and every policy passes every public check."""
 
+from itertools import product
+
 import pytest
 
 import manul
@@ -26,8 +28,13 @@ AGENTS = {**dict(checks.discover()), **SEVERAL}
 POLICIES = dict(checks.discover_policies())
 
 
-@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", AGENTS)
+def cell(name, check):
+    """An agent and a check; in one of them, a rollout makes 10,000 decisions, one by one."""
+    is_long = name.startswith("Rollout") and check.__name__ == "inverse_densities_average_to_the_range"
+    return pytest.param(name, check, marks=[pytest.mark.whole] * is_long, id=f"{name}-{check.__name__}")
+
+
+@pytest.mark.parametrize(("name", "check"), [cell(*each) for each in product(AGENTS, checks.CHECKS)])
 def test_agent_passes(name, check):
     check(AGENTS[name])
 

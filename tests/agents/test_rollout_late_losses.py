@@ -67,6 +67,7 @@ def test_no_loss_gives_a_larger_term_than_the_largest(losses, learner):
         assert max(terms) == pytest.approx(progress.worst_term(ticket))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("losses", RANGES)
 def test_sums_that_are_kept_up_are_those_of_a_count_from_nothing(losses):
     play = Play(1, losses, never=0.01, patience=1500, steps=(0.2, 0.6, 1), budget=60)

@@ -43,6 +43,7 @@ def test_a_learner_whose_large_losses_come_too_late_does_not_move_up(seed):
     assert worst <= progress.plan.budget
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(4))
 def test_a_surplus_of_late_losses_that_is_not_proven_yet_counts_as_the_worst(seed):
     late = lambda rng, arm, loss: rng.random() < (0.1 if not arm else 0.1 + 0.05 * loss)  # noqa: E731

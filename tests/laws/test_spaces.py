@@ -160,6 +160,7 @@ def test_effects_of_the_features_exist_if_a_knob_has_numbers(agent):
             manul.inspection.effects(agent, CONTEXTS)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("space", SPACES)
 def test_agents_of_every_space_pass_the_checks(space):
     checks.check_agent(lambda seed: manul.Auto(actions=SPACES[space], epsilon=0.5, seed=seed))

@@ -140,17 +140,13 @@ def test_a_column_that_flips_once_is_drift_and_a_counter_is_not(clean):
     assert found(replace_column(clean, np.arange(len(clean))), "context drift") is None
 
 
-@pytest.mark.parametrize("size", [1000, 4096])
-def test_batches_change_no_finding(clean, rng, size):
-    for defect in (
-        "repeated ids",
-        "time out of order",
-        "end filled with a default",
-        "leaked action",
-        "shuffled contexts",
-    ):
-        log = PLANTED[defect].plant(clean, rng)
-        assert doctor([log.rows(slice(at, at + size)) for at in range(0, len(log), size)]) == doctor(log)
+@pytest.mark.parametrize(
+    "defect",
+    ["repeated ids", "time out of order", "end filled with a default", "leaked action", "shuffled contexts"],
+)
+def test_batches_change_no_finding(clean, rng, defect):
+    log = PLANTED[defect].plant(clean, rng)
+    assert doctor([log.rows(slice(at, at + 1000)) for at in range(0, len(log), 1000)]) == doctor(log)
 
 
 def test_estimated_densities_are_not_tested_for_leaks(rng):

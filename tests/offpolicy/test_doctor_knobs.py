@@ -37,6 +37,7 @@ def test_a_good_log_has_a_note_on_what_was_skipped():
     assert "is a test for one knob and was skipped" in findings[0].sentence
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("world", ["separable", "bowl", "cliff"])
 def test_logs_of_auto_raise_no_alarm(world):
     for seed in range(3):

@@ -76,7 +76,7 @@ class Browser:
         field.clear()
         field.send_keys(text)
 
-    def until(self, condition, seconds=40):
+    def until(self, condition, seconds=120):
         """What a condition gives once it gives something."""
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:

@@ -8,16 +8,36 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from manul.service.engine import engine as engines
+from manul.service.engine import learner as learners
 from manul.service.engine.engine import Engine
+from manul.service.http import metrics
 from manul.service.http.application import Application
 from manul.service.http.tokens import Tokens
+from manul.service.store import connections, sqlite, watchdog
 from manul.service.store.store_registry import open_store
-from tests.service.browser import browsing, missing
 from tests.service.postgres import Server
 
 # A server of PostgreSQL is started once for all tests of a process.
 STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.whole)]
 on_postgres = pytest.mark.parametrize("store", STORES[1:], indirect=True)
+LIMITS_OF_TIME = [
+    (engines, "STOP_SECONDS"),
+    (engines, "ACT_SECONDS"),
+    (learners, "STOP_SECONDS"),
+    (learners, "LEARN_SECONDS"),
+    (metrics, "STORE_SECONDS"),
+    (watchdog, "ANSWER_SECONDS"),
+    (connections, "CONNECT_SECONDS"),
+    (sqlite, "BUSY_SECONDS"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    """No limit of time in the service ends what a busy machine has not come to; tests of a limit set it themselves."""
+    for module, name in LIMITS_OF_TIME:
+        monkeypatch.setattr(module, name, 60)
 
 
 class Clock:
@@ -65,12 +85,29 @@ class Service:
         return answer.json()
 
     async def learned(self, loop, outcomes):
-        """Waits until the model contains that many outcomes."""
-        await until(lambda: self.engine.loop(loop).model.learned >= outcomes)
+        """Waits until the model contains that many outcomes, and its rollout has counted them."""
+
+        def holds():
+            with self.engine.loop(loop).model.hold() as model:  # not in the middle of what is being learned
+                return model.learned >= outcomes
+
+        await until(holds)
+
+    async def caught_up(self, loop):
+        """Waits until the model contains everything that is stored, also what the service notes by itself."""
+        served, store = self.engine.loop(loop), self.engine.store
+
+        def holds():
+            with served.model.hold() as model:
+                return model.event >= store.counts(served.number).events
+
+        await until(holds)
+        await self.engine.write(lambda _: None)  # what was about to be written is written
+        await until(holds)
 
     async def refused(self, status, path, content, *, method="POST", field=None, **headers):
         """Sends something that must be refused in the one shape; returns the sentence."""
-        kept = self.engine.store.counts(1).decisions, self.engine.store.counts(1).events
+        before = self.engine.store.counts(1)
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         answer = await self.client.request(method, path, content=body, headers=headers)
         assert answer.status_code == status, answer.text
@@ -78,7 +115,11 @@ class Service:
         assert set(answer.json()) == {"error"}
         assert set(error) <= {"code", "message", "field"}
         assert field is None or error["field"] == field, error
-        assert (self.engine.store.counts(1).decisions, self.engine.store.counts(1).events) == kept
+        after = self.engine.store.counts(1)
+        assert after.decisions == before.decisions
+        added = self.engine.store.events(1, before.events, 100) if after.events > before.events else []
+        # The service notes by itself, once a second, which numbers and decisions a rollout does not wait for.
+        assert {event.kind for event, _ in added} <= {"void", "overdue"}
         return error["message"]
 
 
@@ -98,6 +139,8 @@ def refusal_of_loop(folder, actions, **field):
 @pytest.fixture(scope="module")
 def browser():
     """A real browser."""
+    from tests.service.browser import browsing, missing  # takes long to import
+
     if missing():
         pytest.fail(missing())
     with browsing() as found:

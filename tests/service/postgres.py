@@ -51,7 +51,7 @@ class Server:
 
     def stop(self, number=signal.SIGINT):
         self.process.send_signal(number)
-        self.process.wait(30)
+        self.process.wait(120)
 
     @contextmanager
     def frozen(self):

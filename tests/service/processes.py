@@ -33,7 +33,7 @@ class Process:
             time.sleep(0.01)
 
     def connection(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def ask(self, method, path, body=None, connection=None):
         """The status and what was answered."""
@@ -54,4 +54,4 @@ class Process:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(120)

@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from tests.service.conftest import Service, until
+from tests.service.conftest import Service
 
 pytestmark = pytest.mark.whole
 
@@ -22,7 +22,7 @@ def profit(price):
 async def play(service, name, seed, **wait):
     """The expected profit of each visitor, of whom BATCH come in a second."""
     await service.post("", 201, name=name, **SHOP, **wait, agent={"kind": "auto", "seed": seed})
-    rng, earned, loop = np.random.default_rng(seed), [], service.engine.loop(name)
+    rng, earned = np.random.default_rng(seed), []
     for _ in range(0, VISITORS, BATCH):
         decisions = (await service.post(f"/{name}/decisions/batch", decisions=[{}] * BATCH))["decisions"]
         prices = np.array([each["action"] for each in decisions])
@@ -35,7 +35,7 @@ async def play(service, name, seed, **wait):
         service.clock.time += 1
         service.engine.end_waits()
         await service.engine.write(lambda _: None)
-        await until(lambda: loop.model.event == service.engine.store.counts(loop.number).events)
+        await service.caught_up(name)
     return np.concatenate(earned)
 
 

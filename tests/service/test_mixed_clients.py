@@ -66,7 +66,7 @@ async def test_clients_of_all_kinds_at_once_get_what_each_would_get_alone(servic
         await service.learned("heat", len(by_id) + observed)
         status = await service.get("/heat")
         assert (status["decisions"], status["waiting"]) == (len(by_id) + observed, 0)
-        await until(lambda: loop.model.event == service.engine.store.counts(1).events)
+        await service.caught_up("heat")
         assert replayed(service.engine, "heat")[:2] == (model_of(loop), len(by_id) + observed)
         assert not rollout or loop.model.rollout.progress.next > len(by_id)
 

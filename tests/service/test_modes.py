@@ -32,6 +32,15 @@ async def test_an_apprentice_learns_from_its_caller_until_it_is_promoted(service
 
 
 @run
+async def test_a_loop_that_is_served_is_not_replaced_when_it_is_found_in_the_store(service):
+    async with service.running():
+        await service.post("", 201, **HEAT)
+        served = service.engine.loop("heat")
+        service.engine.take_up(served.row)  # as the thread that looks for loops of other replicas
+        assert service.engine.loop("heat") is served
+
+
+@run
 async def test_a_paused_loop_decides_from_a_frozen_model_and_learns_the_rest_later(service):
     async with service.running():
         await service.post("", 201, **HEAT)

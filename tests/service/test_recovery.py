@@ -25,8 +25,9 @@ def replayed(engine, name):
 
 
 def model_of(loop):
-    """What a loop has learned: its agent and its rollout."""
-    return manul.dumps(loop.model.agent) + (b"" if loop.model.rollout is None else loop.model.rollout.to_bytes())
+    """What a loop has learned: its agent and its rollout, of one event."""
+    with loop.model.hold() as model:
+        return manul.dumps(model.agent) + (b"" if model.rollout is None else model.rollout.to_bytes())
 
 
 async def play(service, rounds, context=lambda rng: rng.normal(size=3).tolist(), loop="heat"):

@@ -24,6 +24,14 @@ def given(service):
     return sum(ticket.share for ticket in tickets if ticket is not None)
 
 
+@pytest.fixture
+def quick_counts(monkeypatch):
+    """Replicas are counted often, and no count becomes too old on a busy machine: the learner would get no traffic."""
+    monkeypatch.setattr(postgres_election, "RENEWAL_SECONDS", 0.05)
+    monkeypatch.setattr(replica_count, "SETTLE_SECONDS", 0.5)
+    monkeypatch.setattr(replica_count, "COUNT_SECONDS", 60.0)
+
+
 @asynccontextmanager
 async def busy_and_new(postgres):
     store = postgres.database()
@@ -47,9 +55,8 @@ async def test_the_budget_is_not_exceeded_while_the_busy_one_does_not_know_the_n
 
 
 @run
-async def test_the_new_one_gets_traffic_once_it_has_read_the_decisions_of_the_busy_one(postgres, monkeypatch):
-    monkeypatch.setattr(postgres_election, "RENEWAL_SECONDS", 0.05)
-    monkeypatch.setattr(replica_count, "SETTLE_SECONDS", 0.5)
+@pytest.mark.usefixtures("quick_counts")
+async def test_the_new_one_gets_traffic_once_it_has_read_the_decisions_of_the_busy_one(postgres):
     async with busy_and_new(postgres) as (busy, new):
         known = len(new.engine.loop("a").model.rollout.in_flight.tickets)
         await decide(busy, 50)
@@ -70,9 +77,8 @@ async def test_the_new_one_gets_traffic_once_it_has_read_the_decisions_of_the_bu
 
 
 @run
-async def test_decisions_of_a_replica_that_has_left_are_read_from_the_store(postgres, monkeypatch):
-    monkeypatch.setattr(postgres_election, "RENEWAL_SECONDS", 0.05)
-    monkeypatch.setattr(replica_count, "SETTLE_SECONDS", 0.3)
+@pytest.mark.usefixtures("quick_counts")
+async def test_decisions_of_a_replica_that_has_left_are_read_from_the_store(postgres):
     store = postgres.database()
     idle, busy = Service(store), Service(store)
     async with idle.running():

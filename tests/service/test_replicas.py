@@ -254,7 +254,7 @@ async def test_a_follower_plays_the_rollout_that_the_leader_judges(postgres):
         assert numbers == list(range(numbers[0], numbers[0] + 120))
         for each in (leader, follower):
             await each.learned("heat", 120)
-        looks = [each.engine.loop("heat").model.rollout.looks for each in (leader, follower)]
+        looks = [(await each.get("/heat/rollout"))["looks"] for each in (leader, follower)]
         assert looks[0] == looks[1] != []
         assert (await follower.post("/heat/rollout/abort"))["status"] == "aborted"
         await until(lambda: leader.engine.loop("heat").model.rollout.progress.level < 0)

@@ -11,7 +11,7 @@ import pytest
 import manul
 from manul.service.store.backup import backup, restore
 from manul.service.store.store_registry import open_store
-from tests.service.conftest import STORES, Service, run, until
+from tests.service.conftest import STORES, Service, run
 from tests.service.processes import Process
 from tests.service.test_crash import LOOP, Caller, Known
 from tests.service.test_modes import HEAT
@@ -43,10 +43,11 @@ async def test_a_backup_under_load_is_the_store_of_one_moment(service, restored,
     async with service.running(snapshot_events=7):
         await service.post("", 201, **HEAT)
         await play(service, 10)
-        playing = asyncio.create_task(play(service, 150))
-        await asyncio.sleep(0)
-        saved = await asyncio.to_thread(backup, service.store, tmp_path / "monday.zip")
-        await playing
+        saving = asyncio.create_task(asyncio.to_thread(backup, service.store, tmp_path / "monday.zip"))
+        while not saving.done():
+            await play(service, 1)
+        saved = await saving
+        await play(service, 1)
     restore(saved.file, restored.store)
     events, decisions = facts(restored.store)
     later_events, later_decisions = facts(service.store)
@@ -69,10 +70,7 @@ async def go_on(service):
                 said.append(made)
                 if number % 3:
                     said.append(await service.post(f"/{loop}/decisions/{made['id']}/loss", loss=float(rng.random())))
-                served = service.engine.loop(loop)
-                await until(
-                    lambda served=served: served.model.event == service.engine.store.counts(served.number).events
-                )
+                await service.caught_up(loop)
         statuses = [await service.get(f"/{loop}") for loop in ("heat", "light")]
         models = [(await service.client.get(f"/v1/loops/{loop}/model")).content for loop in ("heat", "light")]
     return [each | {"id": None} for each in said], statuses, models

@@ -42,6 +42,7 @@ async def test_a_paused_loop_can_be_aborted_and_a_restart_does_not_forget_it(ser
         await service.post("/a/resume")
         await until(lambda: service.engine.loop("a").model.rollout.progress.level < 0)
         assert [move["reason"] for move in (await service.get("/a/rollout"))["moves"]] == ["started", "aborted"]
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
@@ -80,6 +81,7 @@ async def test_the_same_settings_do_not_start_it_again(service, how):
         restarted = await put(service, **QUICK, restart=True)
         assert (restarted["status"], restarted["traffic"]) == ("waiting", 0.4)
         assert (await put(service, **QUICK, restart=True))["event"] == restarted["event"]
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 

@@ -36,6 +36,7 @@ async def test_an_uploaded_model_that_was_never_tested_begins_at_the_first_step(
         await service.post("/a/losses", losses=[{"id": each["id"], "loss": BAD[each["arm"]]} for each in made])
         await service.learned("a", 1900)
         assert (await service.get("/a/rollout"))["status"] == "rolled back"
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
@@ -50,6 +51,7 @@ async def test_a_reset_keeps_the_rollout_and_what_it_has_cost(service):
         said = await service.get("/a/rollout")
         assert (said["step"], said["status"], said["spent"] >= spent > 0) == (1, "waiting", True)
         assert (await service.post("/a/decisions", context=[1, 2, 3]))["arm"] in GOOD
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
     async with service.running():
         assert (await service.get("/a/rollout"))["spent"] == said["spent"]

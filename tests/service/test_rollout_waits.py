@@ -64,6 +64,7 @@ async def test_an_observation_without_a_loss_does_not_hold_up_the_evidence(servi
             await service.post("/a/observations", context=[0.25, 0.5], action=0.5)
             await play(service, 10, GOOD, batch=10)
         assert service.engine.loop("a").model.rollout.progress.judged == 20
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
@@ -98,6 +99,7 @@ async def test_numbers_of_a_killed_process_are_not_waited_for_but_decisions_are(
             service.clock.time += LOST_SECONDS + 1
         await service.post(f"/a/decisions/{unanswered}/loss", loss=0.5)
         await until(lambda: progress.judged == COHORT + 1)
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
@@ -181,13 +183,14 @@ async def test_with_a_wait_decisions_are_in_flight_until_it_ends_also_if_their_l
         losses = [{"id": each["id"], "loss": GOOD[each["arm"]]} for each in made[::2]]
         await service.post("/a/losses", losses=losses)
         loop = service.engine.loop("a")
-        await until(lambda: loop.model.event == service.engine.store.counts(1).events)
+        await service.caught_up("a")
         progress = loop.model.rollout.progress
         assert ((await service.get("/a/rollout"))["in_flight"], progress.judged) == (40, 0)
         service.clock.time += 61
         service.engine.end_waits()
         await until(lambda: progress.judged == 40)
         assert (await service.get("/a/rollout"))["in_flight"] == 0
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
@@ -213,6 +216,7 @@ async def test_losses_that_are_missing_in_one_arm_hold_the_step_and_are_shown(se
         assert "Held: 100 % of the learner's decisions" in said["sentence"]
         await play(service, 500, GOOD)
         assert (await service.get("/a/rollout"))["step"] == 1
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
@@ -231,6 +235,7 @@ async def test_patience_in_seconds_ends_by_the_times_of_stored_events(service):
         said = await service.post(f"/a/decisions/{late}/loss", loss=0.5)
         assert said["status"] == "recorded"
         await service.learned("a", COHORT + 1)
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
     async with service.running():
         assert service.engine.loop("a").model.rollout.progress == progress

@@ -27,7 +27,6 @@ async def put(service, status=200, **settings):
 
 async def play(service, rounds, losses, batch=50, kind="loss", parts=None, **asked):
     """Decisions whose loss and parts depend on the arm, in batches that are learned one after the other."""
-    loop = service.engine.loop("a")
     for _ in range(0, rounds, batch):
         requests = [{"context": [0.25, 0.5], **asked}] * batch
         made = (await service.post("/a/decisions/batch", decisions=requests))["decisions"]
@@ -38,8 +37,7 @@ async def play(service, rounds, losses, batch=50, kind="loss", parts=None, **ask
             else [{**each, "parts": parts[arm["arm"]]} for each, arm in zip(said, made, strict=True)]
         )
         await service.post("/a/losses", losses=said)
-        events = service.engine.store.counts(loop.number).events
-        await until(lambda events=events: loop.model.event >= events)
+        await service.caught_up("a")
 
 
 @run
@@ -104,6 +102,7 @@ async def test_a_restart_and_a_replay_give_the_same_guards(service):
         assert (returned["learner"], returned["baseline"], returned["state"]) == (0.0, 1.0, "holds")
     async with service.running():
         loop = service.engine.loop("a")
+        await service.caught_up("a")
         assert replayed(service.engine, "a") == (model_of(loop), 260, loop.model.event)
         assert await service.get("/a/rollout") == before
 
@@ -121,9 +120,11 @@ async def test_a_restart_and_a_replay_give_the_same_rollout(service):
         before = await service.get("/a/rollout")
     async with service.running():
         loop = service.engine.loop("a")
+        await service.caught_up("a")
         assert replayed(service.engine, "a") == (model_of(loop), 400, loop.model.event)
         assert await service.get("/a/rollout") == before
         await play(service, 300, BAD)
+        await service.caught_up("a")
         assert replayed(service.engine, "a") == (model_of(loop), 700, loop.model.event)
 
 
@@ -312,6 +313,7 @@ async def test_loops_of_every_space_have_rollouts(service, space, tmp_path):
         inverse = 1 / (log.densities * loop.space.volume)
         assert abs(inverse.mean() - 1) <= 4 * inverse.std() / np.sqrt(len(inverse))
         said = await service.get("/a/rollout")
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(loop)
     async with service.running():
         assert await service.get("/a/rollout") == said
@@ -372,6 +374,7 @@ async def test_a_replaced_model_begins_a_new_trial(service):
         await service.client.put("/v1/loops/a/model", content=model)
         said = await service.get("/a/rollout")
         assert (said["judged"], said["moves"][-1]["reason"]) == (0, "model replaced")
+        await service.caught_up("a")
         assert replayed(service.engine, "a")[0] == model_of(service.engine.loop("a"))
 
 
@@ -391,6 +394,7 @@ async def test_an_owner_can_act_before_the_first_losses_come(service, act):
         await service.post("/a/losses", losses=[{"id": each["id"], "loss": 0.5} for each in made])
         await play(service, COHORT, GOOD)
         loop = service.engine.loop("a")
+        await service.caught_up("a")
         assert (loop.model.refused, replayed(service.engine, "a")[0]) == (0, model_of(loop))
 
 

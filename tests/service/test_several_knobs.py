@@ -65,7 +65,7 @@ WITHINS = [
 
 
 async def play(service, rounds, loop="offers", seed=0):
-    """Decisions and their losses; returns the decisions."""
+    """Decisions in batches that are learned one after the other; returns the decisions."""
     rng, decisions = np.random.default_rng(seed), []
     while len(decisions) < rounds:
         contexts = rng.random((min(20, rounds - len(decisions)), 2)).tolist()
@@ -74,8 +74,8 @@ async def play(service, rounds, loop="offers", seed=0):
         pairs = zip(made, contexts, strict=True)
         losses = [{"id": each["id"], "loss": loss_of(each["action"], context)} for each, context in pairs]
         await service.post(f"/{loop}/losses", losses=losses)
+        await service.caught_up(loop)
         decisions += made
-    await service.learned(loop, rounds)
     return decisions
 
 

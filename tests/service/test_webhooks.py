@@ -44,8 +44,13 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving(*statuses, port=0):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Receiver)
+def receiving(*statuses, bound=None):
+    """A receiver; on a socket that is already bound, if one is given."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver, bind_and_activate=bound is None)
+    if bound is not None:
+        server.socket.close()
+        server.socket, server.server_port = bound, bound.getsockname()[1]
+        server.server_activate()
     server.received, server.statuses = [], list(statuses)
     server.url = f"http://127.0.0.1:{server.server_port}/moves"
     thread = threading.Thread(target=server.serve_forever, args=[0.01])
@@ -84,6 +89,12 @@ async def all_sent(service):
     await until(lambda: not service.engine.loop("heat").model.rollout.unsent)
 
 
+async def abort(service):
+    """Aborts the rollout; the answer hardly waits for the learner, who adds the move."""
+    await service.post("/heat/rollout/abort")
+    await until(lambda: service.engine.loop("heat").model.rollout.moves[-1].reason == "aborted")
+
+
 def reasons(server):
     return [json.loads(body)["reason"] for _, _, body in server.received]
 
@@ -92,8 +103,9 @@ def reasons(server):
 async def test_each_move_is_sent_once_in_order_with_a_valid_signature(service):
     with receiving() as server:
         async with rolling_out(service, server.url):
-            for verb in ("pause", "resume", "abort"):
+            for verb in ("pause", "resume"):
                 await service.post(f"/heat/rollout/{verb}")
+            await abort(service)
             await all_sent(service)
             moves = (await service.get("/heat/rollout"))["moves"]
     assert [json.loads(body) for _, _, body in server.received] == [{"loop": "heat", **move} for move in moves]
@@ -115,12 +127,12 @@ async def test_a_move_is_sent_again_until_it_is_accepted(service, failure):
 
 @run
 async def test_a_receiver_that_cannot_be_reached_gets_the_moves_when_it_is_back(service, caplog):
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
-    async with rolling_out(service, f"http://127.0.0.1:{port}/moves"):
+    bound = socket.socket()  # refuses connections until somebody listens, and nobody else gets its port
+    bound.bind(("127.0.0.1", 0))
+    async with rolling_out(service, f"http://127.0.0.1:{bound.getsockname()[1]}/moves"):
         await service.post("/heat/rollout/pause")
         await until(lambda: "did not receive" in caplog.text)
-        with receiving(port=port) as server:
+        with receiving(bound=bound) as server:
             await all_sent(service)
     assert reasons(server) == ["started", "paused"]
 
@@ -133,7 +145,7 @@ async def test_a_url_that_cannot_be_used_does_not_stop_the_others(service, caplo
             webhook = {"url": "http://some..where/", "secret": SECRET}
             await service.client.put("/v1/loops/bad/rollout", json={**PLAN, "webhook": webhook})
             await until(lambda: "did not receive" in caplog.text)
-            await service.post("/heat/rollout/abort")
+            await abort(service)
             await all_sent(service)
     assert reasons(server) == ["started", "aborted"]
 
@@ -148,9 +160,11 @@ async def test_a_move_whose_receipt_is_not_stored_is_sent_again_after_a_restart(
             broken.setattr(RolloutControl, "note_sent", fail)
             async with rolling_out(service, server.url):
                 await until(lambda: server.received)
+        sending = [each for each in threading.enumerate() if each.name == "manul-webhook"]
+        await until(lambda: not any(each.is_alive() for each in sending))
         before = len(server.received)
         async with service.running(webhook_hosts=["127.0.0.1"]):
-            await service.post("/heat/rollout/abort")
+            await abort(service)
             await all_sent(service)
             assert (await service.get("/heat/rollout"))["unsent"] == 0
         again = server.received[before:]
@@ -187,7 +201,7 @@ async def report_another_loop(service, server):
     webhook = {"url": server.url, "secret": SECRET}
     await service.client.put("/v1/loops/other/rollout", json={**PLAN, "webhook": webhook})
     await until(lambda: server.received)
-    assert reasons(server) == ["started"]
+    assert {*reasons(server)} == {"started"}  # more than once, if the limit of time is too short on a busy machine
 
 
 @run

@@ -310,13 +310,13 @@ def test_calls_wait_longer_for_a_connection_than_for_an_answer(monkeypatch):
 
 
 def test_a_service_that_is_not_there(client):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with (
-        client.kind(f"http://127.0.0.1:{port}", retries=1) as other,
-        pytest.raises(ServiceError, match=r"cannot be reached \(ConnectError\)"),
-    ):
-        other.loops()
+    with socket.socket() as silent:  # bound, so that nobody else listens there
+        silent.bind(("127.0.0.1", 0))
+        with (
+            client.kind(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=1) as other,
+            pytest.raises(ServiceError, match=r"cannot be reached \(ConnectError\)"),
+        ):
+            other.loops()
     with pytest.raises(ParameterError, match="url must start with http"):
         client.kind("127.0.0.1:8000")
 

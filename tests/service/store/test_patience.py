@@ -7,12 +7,25 @@ from contextlib import closing
 
 import pytest
 
-from manul.service.store import Event, StoreFailure
+from manul.service.store import Event, StoreFailure, connections, sqlite, watchdog
 from manul.service.store.store_registry import open_store
 from tests.service.conftest import on_postgres
 
 SECONDS = 30  # a call that hangs takes as long as the server is frozen; on a busy machine, one that fails takes longer
 on_sqlite = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+
+
+USUAL = [
+    (each, name, getattr(each, name))
+    for each, name in ((watchdog, "ANSWER_SECONDS"), (connections, "CONNECT_SECONDS"), (sqlite, "BUSY_SECONDS"))
+]
+
+
+@pytest.fixture(autouse=True)
+def _usual(_patient, monkeypatch):
+    """The limits of a service."""
+    for limit in USUAL:
+        monkeypatch.setattr(*limit)
 
 
 def writing(store, loop):

@@ -6,7 +6,7 @@ import sqlite3
 import psycopg
 import pytest
 
-from manul.service.store import Event, Lookup, Snapshot, Store, Transaction
+from manul.service.store import Event, Lookup, Snapshot, Store, Transaction, sqlite
 from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.store_registry import open_store
 from tests.service.conftest import on_postgres
@@ -114,6 +114,8 @@ def steps(folder, count, monkeypatch):
     loop = filled(place, count)
     Counting.steps = {}
     with monkeypatch.context() as patched:
+        # The checkpoint of each second, in a thread of its own, comes only if the machine is slow.
+        patched.setattr(sqlite, "CHECKPOINT_SECONDS", 3600.0)
         patched.setattr("sqlite3.connect", functools.partial(sqlite3.connect, factory=Counting))
         exercise(place, loop, count)
     return Counting.steps

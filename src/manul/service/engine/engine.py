@@ -61,6 +61,7 @@ class Engine:
         self._clock, self._ahead = clock or SteadyClock(), 0.0
         self.writer = Writer(store)
         self.loops: dict[str, Loop] = {}
+        self._serving = threading.Lock()
         # Loops that could not be read, and why.
         self.broken: dict[str, tuple[LoopRow, str]] = {}
         replicas = store.replicas
@@ -94,13 +95,22 @@ class Engine:
     def take_up(self, row: LoopRow, load: Callable[[LoopRow], Loop] | None = None) -> None:
         """Serve a loop; one that cannot be read is out of service and does not affect the others."""
         try:
-            self.loops[row.name] = (load or self.restore)(row)
+            self._serve((load or self.restore)(row))
         except StoreFailure:
             raise
         except Exception as error:
             log.exception("loop cannot be read and is out of service", extra={"loop": row.name})
             known = isinstance(error, Damaged) or row.number in self.store.damaged
             self.broken[row.name] = row, DAMAGED if known else "its settings cannot be read"
+
+    def _serve(self, loop: Loop) -> Loop:
+        """Serve a loop, unless it is served already: the learner's thread finds a new loop while the request that created it is
+        answered, and a second one would learn what others wait for in the first."""
+        with self._serving:
+            known = self.loops.get(loop.name)
+            if known is None or known.number < loop.number:
+                self.loops[loop.name] = loop
+            return self.loops[loop.name]
 
     async def stop(self) -> None:
         """Finish pending requests, learn what is queued, save snapshots and close the store."""
@@ -228,12 +238,10 @@ class Engine:
 
     def _serve_new(self, number: int, settings: NewLoop, body: bytes, created: float) -> Loop:
         row = _new_row(number, settings, body, created)
-        known = self.loops.get(settings.name)
-        loop = known if known is not None and known.number == number else Loop(row, self.store)
-        self._tell_replicas(loop)
-        self.loops[settings.name] = loop
-        loop.feed.keep_up(0, 0)
-        return loop
+        fresh = Loop(row, self.store)
+        self._tell_replicas(fresh)
+        fresh.feed.keep_up(0, 0)
+        return self._serve(fresh)
 
     def _add_first_model(self, transaction: Transaction, row: LoopRow, model: bytes) -> Loop:
         """Import the first model of a loop. The snapshot contains it, so that only the learner's thread ever learns an import."""

@@ -110,11 +110,12 @@ class Loop:
 
     def status(self, trouble: str | None) -> wire.Status:
         """The current status; reads the store."""
-        counts, settings = self._store.counts(self.number), self.settings
+        settings = self.settings
         assert settings.losses is not None
         with self.model.hold() as model:  # of one event, not of some that are being learned
             learned, refused, event = model.learned, model.refused, model.event
             width, epsilon = seen_by(model.agent).width, model.agent.current_epsilon
+        counts = self._store.counts(self.number)  # after the model, which contains no event that is not counted here
         return wire.Status(
             name=self.name,
             actions=settings.actions,
