@@ -336,3 +336,115 @@ async def test_what_a_budget_cannot_do_is_refused_in_one_sentence(service):
         await service.refused(422, "/v1/loops/ads/decisions", future, field="at")
         budget = (await service.get("/ads"))["budget"]
         assert (budget["held"], budget["amount"]) == (pytest.approx(decision["action"]), 60.0)
+
+
+@run
+async def test_costs_that_come_late_are_held_back_until_the_wait_ends_and_counted_once(service):
+    async with service.running():
+        wait = {"wait": 5.0, "default_parts": {"won": False}, "late": "carry"}
+        await service.post("", 201, name="ads", **ADS, spend_at_most=["won * action", 500.0, "day"], **wait)
+        spent = await play(service, 20)
+        await bid(service, 20)  # nobody reports it
+        budget = (await service.get("/ads"))["budget"]
+        assert (budget["spent"], budget["waiting"]) == (0.0, 21)
+        service.clock.time += 6
+        await service.learned("ads", 21)
+        budget = (await service.get("/ads"))["budget"]
+        assert budget["spent"] == pytest.approx(sum(spent))
+        assert (budget["waiting"], budget["held"]) == (0, 0.0)
+
+
+@run
+async def test_named_contexts_with_missing_values_batches_and_narrower_ranges_spend_no_more_than_the_budget(service):
+    async with service.running():
+        await service.post("", 201, name="ads", **ADS, **BUDGET)
+        spent = 0.0
+        for first in range(0, 50, 10):
+            asked = [
+                {
+                    "context": {"x": None if n % 3 else 0.5, "s": "a"},
+                    "within": [0, 20] if n % 2 else None,
+                    "id": f"n{n}",
+                }
+                for n in range(first, first + 10)
+            ]
+            decisions = (await service.post("/ads/decisions/batch", decisions=asked))["decisions"]
+            assert await service.post("/ads/decisions/batch", decisions=asked) == {"decisions": decisions}
+            assert all(each["action"] <= 20 for each in decisions[1::2])
+            parts = [parts_of(first + place, each["action"]) for place, each in enumerate(decisions)]
+            spent += sum(each["action"] * told["won"] for each, told in zip(decisions, parts, strict=True))
+            told = [{"id": each["id"], "parts": part} for each, part in zip(decisions, parts, strict=True)]
+            await service.post("/ads/losses", losses=told)
+        assert spent <= 60.0 + 1e-9
+        await caught_up(service)
+        assert (await service.get("/ads"))["budget"]["latest"][-1]["spent"] == pytest.approx(spent)
+
+
+@run
+async def test_a_rollout_keeps_a_rate_by_the_outcomes_of_the_learner_alone(service):
+    async with service.running():
+        await service.post("", 201, name="ads", **ADS, keep=["won", ">=", 0.3])
+        plan = {"baseline": 5.0, "steps": [0.5], "outcome_range": [-50, 50], "budget": 1e6}
+        assert (await service.client.put("/v1/loops/ads/rollout", json=plan)).status_code == 200
+        arms = []
+        for number in range(60):
+            decision = await bid(service, number)
+            arms.append(decision["arm"])
+            await settle(service, number, decision)
+        await caught_up(service)
+        kept = (await service.get("/ads"))["kept"]
+        assert 0 < kept["outcomes"] == arms.count("learner") < 60
+        before = bytes_of(model(service).agent)
+    async with service.running():
+        assert bytes_of(model(service).agent) == before
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@run
+async def test_an_apprentice_has_its_budget_once_it_is_promoted_and_what_callers_do_is_not_counted(service):
+    async with service.running():
+        await service.post("", 201, name="ads", **ADS, **BUDGET, apprentice=True)
+        for number in range(20):
+            observed = {"context": auction(number)[0], "action": 8.0, "density": 0.1, "parts": parts_of(number, 8.0)}
+            await service.post("/ads/observations", **observed)
+        await service.learned("ads", 20)
+        assert (await service.get("/ads"))["budget"]["spent"] == 0.0
+        await service.post("/ads/promote")
+        assert sum(await play(service, 50, first=20)) <= 60.0 + 1e-9
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@run
+async def test_a_loop_that_starts_from_another_one_has_an_account_of_its_own(service):
+    async with service.running():
+        await service.post("", 201, name="plain", **ADS)
+        await play(service, 30, name="plain")
+        await caught_up(service, "plain")
+        prior = {"kind": "auto", "prior": {"loop": "plain"}}
+        await service.post("", 201, name="ads", **ADS, **BUDGET, agent=prior)
+        assert sum(await play(service, 50)) <= 60.0 + 1e-9
+        await caught_up(service)
+        before = bytes_of(model(service).agent)
+        await service.post("/ads/reset")
+        assert (await service.get("/ads"))["learned"] == 0
+    async with service.running():
+        assert before
+        await play(service, 5)
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@run
+async def test_the_status_and_the_metrics_say_that_a_budget_is_gone_and_that_a_rate_cannot_be_kept(service):
+    async with service.running():
+        await service.post(
+            "", 201, name="ads", **ADS, spend_at_most=["won * action", 1e-3, "week"], keep=["won", ">=", 0.999]
+        )
+        for number in range(3):
+            await settle(service, number, await bid(service, number))
+        await caught_up(service)
+        loop = service.engine.loop("ads")
+        status = await service.get("/ads")
+        metrics = (await service.client.get("/metrics")).text
+        assert f'manul_budget_gone{{loop="ads"}} {int(status["budget"]["trouble"] is not None)}' in metrics
+        assert 'manul_kept_out_of_reach{loop="ads"} 0' in metrics
+        assert loop is not None
