@@ -12,7 +12,7 @@ import pytest
 from manul.service.engine.loop_limits import LimitsEvent
 from manul.service.engine.losses import parts_of
 from manul.service.store import OUTCOMES
-from tests.service.conftest import Service, run
+from tests.service.conftest import Service, run, until
 from tests.service.processes import Process
 from tests.service.test_budgets import ADS, caught_up
 
@@ -167,6 +167,28 @@ def test_two_replicas_that_are_killed_spend_no_more_and_count_every_cost_once(tm
         refused |= stop(bidders)
     for replica in replicas:
         replica.kill()
+    check(store, known)
     assert {status for status, _ in refused} == {503}
     assert any("another replica keeps" in said for _, said in refused)
-    check(store, known)
+
+
+@run
+async def test_a_replica_that_takes_itself_for_the_one_that_keeps_the_account_spends_nothing(postgres):
+    """As one does whose locks the server has given to another one."""
+    store = postgres.database()
+    one, other = Service(store), Service(store)
+    async with one.running(), other.running():
+        await one.post("", 201, **LOOP)
+        await until(lambda: "ads" in other.engine.loops)
+        for each in (one, other):
+            each.engine.loop("ads").check_account = lambda: None
+        spent = 0.0
+        for number in range(12):
+            for each in (one, other):
+                answer = await each.client.post("/v1/loops/ads/decisions", json={"context": [0.5, number]})
+                assert answer.status_code in (200, 503), answer.text
+                if answer.status_code == 200:
+                    spent += answer.json()["action"]
+                else:
+                    assert answer.json()["error"]["message"].startswith("The account of loop 'ads' has just changed.")
+        assert 0 < spent <= AMOUNT
