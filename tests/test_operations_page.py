@@ -29,12 +29,27 @@ def test_the_table_of_limits_has_every_limit_with_its_option_and_default(name):
     assert int(number.replace(",", "")) * UNITS[unit] == DEFAULTS[name]
 
 
+ADS = {
+    "actions": [0, 40],
+    "rewards": "auto",
+    "formula": "(9 - action) * won",
+    "parts": {"won": "yes/no"},
+    "spend_at_most": ["won * action", 5000, 4],
+    "keep": ["won", ">=", 0.5],
+}
+
+
 @run
 async def test_alerts_and_the_table_of_metrics_use_metrics_that_exist(tmp_path):
     service = Service(tmp_path / "decisions.db")
     async with service.running():
         await service.post("", 201, name="heat", actions=[20, 70], parts={"returned": "yes/no"})
         guard = {"returned": ["<=", 1.02]}
+        await service.post("", 201, name="ads", **ADS)
+        for number in range(2):
+            decision = await service.post("/ads/decisions", context=[number])
+            await service.post(f"/ads/decisions/{decision['id']}/loss", parts={"won": True})
+        await service.learned("ads", 2)
         await service.client.put("/v1/loops/heat/rollout", json={"baseline": 40, "guard": guard})
         text = (await service.client.get("/metrics")).text
     known = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))

@@ -403,3 +403,12 @@ def test_decisions_that_decline_need_no_report():
 def test_a_budget_cannot_be_added_later():
     with pytest.raises(ParameterError, match="spend_at_most cannot be added to an agent"):
         manul.Auto(**BID).spend_at_most = BUDGET
+
+
+@pytest.mark.parametrize("budget", [None, ("won * action", 500.0, 50)], ids=["plain", "budget"])
+def test_an_agent_with_a_budget_starts_from_another_one_with_an_account_of_its_own(budget):
+    prior = manul.Auto(**BID, **({} if budget is None else {"spend_at_most": budget}))
+    play(prior, 60)
+    agent = manul.Auto(**BID, spend_at_most=BUDGET, prior=prior)
+    assert (spent_by_period(play(agent, 100), 50) <= 60.0 + 1e-9).all()
+    assert agent.report().budget.available == 60.0

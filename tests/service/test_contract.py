@@ -23,12 +23,15 @@ from tests.service.several_knobs import OFFERS
 pytestmark = pytest.mark.whole
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-# A loop with one number, one with several knobs, and one with a rollout, whose decisions come from the caller.
+# A loop with one number, one with several knobs, one with a rollout, whose decisions come from the caller, and one with a budget.
+ADS = {"actions": [0, 40], "rewards": "auto", "formula": "(9 - action) * won", "parts": {"won": "yes/no"}}
 LOOPS = (
     {"name": "heat", "actions": [20, 70], "rewards": [0, 1]},
     OFFERS,
     {"name": "rolling", "actions": {"options": ["plain", "bold"]}},
+    {"name": "ads", **ADS, "spend_at_most": ["won * action", 50, "day"], "keep": ["won", ">=", 0.5]},
 )
+OUTCOMES = ({"reward": 0.5}, {"loss": 0.5}, {"loss": 0.5}, {"parts": {"won": True}})
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +44,12 @@ def served(tmp_path_factory):
         assert service.ask("POST", "/v1/loops", loop)[0] == 201
     rollout = {"baseline": "caller", "steps": [0.5, 1]}
     assert service.ask("PUT", "/v1/loops/rolling/rollout", rollout)[0] == 200
-    for loop, outcome in zip(LOOPS, ("reward", "loss", "loss"), strict=True):
+    for loop, outcome in zip(LOOPS, OUTCOMES, strict=True):
         path = f"/v1/loops/{loop['name']}/decisions"
         more = {"action": "bold"} if loop["name"] == "rolling" else {}
         for number in range(1, 4):
             assert service.ask("POST", path, {"context": [1, 2], "id": f"order-{number}", **more})[0] == 200
-        assert service.ask("POST", f"{path}/order-2/loss", {outcome: 0.5})[0] == 200
+        assert service.ask("POST", f"{path}/order-2/loss", outcome)[0] == 200
     yield service
     assert service.stop() == 0
 

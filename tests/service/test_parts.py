@@ -275,13 +275,13 @@ async def test_an_observation_has_parts_and_a_model_fits_only_its_formula(servic
 
 
 @run
-async def test_limits_in_expectation_are_not_served_yet(service):
+async def test_a_loop_without_limits_in_expectation_refuses_a_model_with_some(service):
     async with service.running():
         await service.post("", 201, name="auction", **AUCTION)
         for limit in ({"spend_at_most": ("won * action", 20.0, "day")}, {"keep": ("won", ">=", 0.2)}):
             content = manul.dumps(manul.Auto(actions=(0, 40), outcome=manul.Bid(), **limit))
             said = await service.refused(422, "/v1/loops/auction/model", content, method="PUT", field="model")
-            assert said.startswith(f"{next(iter(limit))} is not served yet, but the model has it.")
+            assert said.startswith(f"The loop has {next(iter(limit))} none, but the model has (")
 
 
 @run

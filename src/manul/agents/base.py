@@ -433,6 +433,10 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         settings |= {"epsilon": schedules.describe(settings["epsilon"]), **self.outcome.describe()}
         return type(self).__name__, settings
 
+    def _own_arrays(self) -> model_files.Arrays:
+        """Copies of the arrays of its file that the player does not have."""
+        return {}
+
     def _contents(self) -> model_files.Contents:
         kind, settings = self._description()
         return kind, {**settings, **self._host.context_parameters()}, self._host.state()
@@ -445,7 +449,7 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         if "outcome" in settings:
             settings["outcome"] = Outcome.from_description(settings)
         agent = cls._from_parameters(settings)
-        if width is None and names is None and not arrays:
+        if width is None and names is None and not agent._are_of_player(arrays):
             return agent
         columns = model_files.check_width(width) if names is None else SKETCH
         if (names is not None and width != 0) or not agent._fits(columns, arrays):
@@ -453,6 +457,10 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         host = agent._host
         agent._restore(host.start(agent, columns) if names is None else host.start_named(agent, names), arrays)
         return agent
+
+    def _are_of_player(self, arrays: model_files.Arrays) -> bool:
+        """Whether a file without contexts has arrays of a player; what it has beside them is restored."""
+        return bool(arrays)
 
     def _restore(self, player: Any, arrays: model_files.Arrays) -> None:
         """Restore the state of a file, its `arrays`, in a new `player`."""
@@ -515,7 +523,8 @@ def _fill_windows(windows: Floats | None, player: Player, rows: Any, ranges: Seq
 
 def file_views(agent: Any) -> model_files.Arrays | None:
     """The arrays of an agent's file without copies of them, valid until it learns; None if the core does not hold them."""
-    return agent._host.views() if isinstance(agent, BaseAgent) else None
+    views = agent._host.views() if isinstance(agent, BaseAgent) else None
+    return None if views is None else {**views, **agent._own_arrays()}
 
 
 def file_pieces(agent: BaseAgent[Any], views: model_files.Arrays) -> Iterator[bytes]:

@@ -95,6 +95,30 @@ class Account:
             raise InputError(f"{rule}, or their outcomes learned first. {EXPLAIN_LATE}", "late")
         return moment
 
+    def latest_moment(self, at: object) -> Moment:
+        """The time of the next decision, as `moment`; one of a period that is over counts as the latest of the current one, and any
+        number of costs may be unknown."""
+        moment = self._budget.moment(at, self.decisions)  # type: ignore[arg-type]
+        return moment if moment.period >= self.period else moment._replace(period=self.period, share=self.share)
+
+    def fork(self) -> Account:
+        """A copy that can be booked on, but knows no open decisions."""
+        other = Account(self._budget)
+        vars(other).update(
+            vars(self), open={}, past=list(self.past), slots=self.slots.copy(), pacing=self.pacing.copy()
+        )
+        return other
+
+    def advance(self, moment: Moment) -> None:
+        """Go on to a moment, in which there is no decision."""
+        if moment.period > self.period:
+            self._begin(moment)
+        self.share = moment.share if moment.share > self.share or moment.period != self.period else self.share
+
+    def owe(self, period: float, spent: float) -> None:
+        """Begin with what was spent in a period before the account was opened."""
+        self.period, self.spent = period, spent
+
     def left(self, moment: Moment) -> float:
         """What is left of the budget for a decision at a moment."""
         if moment.period == self.period or math.isinf(self.period):
@@ -108,15 +132,16 @@ class Account:
             return rest + self._budget.amount * (self._budget.periods_between(self.period, moment.period) - 1)
         return min(rest, 0.0) if self._budget.late == "carry" else 0.0
 
-    def book(self, moment: Moment, expected: Expectation, booking: Booking | None) -> int:
-        """Count a decision at a moment, for which a booking, if it can spend anything, holds back its cost; returns its number."""
+    def book(self, moment: Moment, expected: Expectation, booking: Booking | None, *, number: int | None = None) -> int:
+        """Count a decision at a moment, for which a booking, if it can spend anything, holds back its cost; returns its `number`,
+        by default that of the count."""
         if moment.period != self.period:
             self._begin(moment)
         left, slot = self.left(moment), slot_of(moment)
         self.slots[1, slot] += self.pacing.price
         self.pacing.learn(moment, expected, left=left, amount=self._budget.amount)
         self.share = moment.share
-        number, self.decisions = self.decisions, self.decisions + 1
+        number, self.decisions = self.decisions if number is None else number, self.decisions + 1
         if booking is not None:
             self.open[number] = booking
             self._hold(booking, 1)

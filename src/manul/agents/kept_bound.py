@@ -73,8 +73,8 @@ class KeptBound:
         self.unit.learn(expected.value, expected.kept)
         self.numbers[4] += (expected.most_kept - self.numbers[4]) / min(self.unit.decisions, MEMORY)
 
-    def learn(self, kept: float, *, stacklevel: int = 1) -> None:
-        """Move the price after an outcome, and warn once if the bound is out of reach."""
+    def learn(self, kept: float, *, stacklevel: int = 1, warns: bool = True) -> None:
+        """Move the price after an outcome, and if it `warns`, warn once that the bound is out of reach."""
         surplus = self.kept.surplus(kept)
         scale = max(abs(self.kept.value), 1e-300) if self.kept.value else max(self.unit.amount, 1e-300)
         step = STEP / math.sqrt(1 + self.numbers[1] / FADING)
@@ -82,7 +82,7 @@ class KeptBound:
         self.numbers[1] += 1
         rate = 1 / min(self.numbers[1], MEMORY)
         self.numbers[2:4] += rate * (np.array([kept, kept**2]) - self.numbers[2:4])
-        if self.is_out_of_reach and not self.numbers[5]:
+        if warns and self.is_out_of_reach and not self.numbers[5]:
             self.numbers[5] = 1.0
             warnings.warn(self.doubt, LimitWarning, stacklevel=stacklevel + 1)
 

@@ -30,7 +30,7 @@ from manul.contexts.batches import NamedBatch
 from manul.contexts.schema import Context, Contexts
 from manul.errors import InputError, ParameterError
 from manul.outcomes import Outcome, PartValue
-from manul.outcomes.budgets import Budget, Kept
+from manul.outcomes.budgets import Budget, Kept, Moment
 from manul.outcomes.parts import ACTION, PartsReader
 from manul.utils import model_files
 from manul.utils.formula_bounds import Bounds, bounds
@@ -119,42 +119,66 @@ class LimitedAuto(Auto[A]):
         The decision has the range that is left as `within`, and a number as `id`, which `learn` needs. If nothing is left, the
         action is `decline`.
         """
-        account, booking = self._account, None
+        account = self._account
         if account is None:
             drawn = super().decide(context, within, levels=levels)
-            self._note(Expectation(*self._host.player.expectation))
+            self._note(self._expected())
             return drawn._replace(id=self._host.decisions - 1)
         moment = account.moment(at)
+        drawn, expected, booking = self._draw_within(account, moment, context, within, super().decide, levels=levels)
+        if booking is None:
+            self._host.player.decisions += 1
+        number = account.book(moment, expected, booking)
+        self._note(expected)
+        return drawn._replace(id=number)
+
+    def _draw_within(
+        self,
+        account: Account,
+        moment: Moment,
+        context: Context,
+        within: Narrowing | None,
+        draw: Callable[..., Decision[A]],
+        *,
+        levels: bool,
+    ) -> tuple[Decision[A], Expectation, Booking | None]:
+        """A decision in what is left of the budget, what is expected of it, and what is held back for it, None if it declines."""
         ends = self.actions if within is None else self._narrow(within)
         left, fields = account.left(moment), self._spending_fields(context)
         affordable = self._affordable(ends, left, fields)
         expected = Expectation()
         if affordable != ends:  # the price follows what would be spent if there were enough
             self._window(context, ends)
-            expected = Expectation(*self._host.player.expectation)
+            expected = self._expected()
         if affordable is None:
-            drawn = self._declined(levels=levels)
-            self._host.player.decisions += 1
-            booking = None
-        else:
-            drawn = super().decide(context, within if affordable == ends else affordable, levels=levels)
-            if affordable == ends:
-                expected = Expectation(*self._host.player.expectation)
-            booking = Booking(moment.period, slot_of(moment), *self._held(float(drawn.action), fields))  # type: ignore[arg-type]
-        number = account.book(moment, expected, booking)
-        self._note(expected)
-        return drawn._replace(id=number)
+            return self._declined(levels=levels), expected, None
+        drawn = draw(context, within if affordable == ends else affordable, levels=levels)
+        if affordable == ends:
+            expected = self._expected()
+        booking = Booking(moment.period, slot_of(moment), *self._held(float(drawn.action), fields))  # type: ignore[arg-type]
+        return drawn, expected, booking
 
     def _note(self, expected: Expectation) -> None:
         if self._bound is not None:
             self._bound.decide(expected)
         self._set_prices()
 
-    def _set_prices(self) -> None:
-        pacing = None if self._account is None else self._account.pacing
+    def _set_prices(self, account: Account | None = None) -> None:
+        """Take the prices of the bound and of an account, its own by default."""
+        account = self._account if account is None else account
+        pacing = None if account is None else account.pacing
         kept = 0.0 if self._bound is None else self._bound.price
         prices = (0.0, kept, 0.0) if pacing is None else (pacing.price, kept, pacing.usual_price)
-        self._host.player.prices = prices
+        if self._host.player is not None:
+            self._host.player.prices = prices
+
+    def _expected(self) -> Expectation:
+        """What is expected of the latest decision."""
+        return Expectation(*self._host.player.expectation)
+
+    def _expect(self, context: Context, within: Narrowing | None) -> Expectation:
+        self._window(context, self._narrow(within))
+        return self._expected()
 
     def _spending_fields(self, context: Context) -> dict[str, float]:
         reader = self._spending
@@ -238,13 +262,13 @@ class LimitedAuto(Auto[A]):
         kept = 0.0 if self._bound is None else _value(self._keeping, decision.action, context, known)
         return spent, kept
 
-    def _settle(self, number: Any, arm: Any, spent: float, kept: float) -> None:
+    def _settle(self, number: Any, arm: Any, spent: float, kept: float, *, warns: bool = True) -> None:
         if number is None or arm == "baseline":  # of a log, or of somebody else
             return
         if self._account is not None:
             self._account.settle(number, spent)
         if self._bound is not None:
-            self._bound.learn(kept, stacklevel=3)
+            self._bound.learn(kept, stacklevel=3, warns=warns)
         self._set_prices()
 
     def decide_many(
@@ -293,7 +317,7 @@ class LimitedAuto(Auto[A]):
         self._account, self._bound = limits
         if self._host.player is not None:
             self._host.player.decisions = decisions
-            self._set_prices()
+        self._set_prices()
 
     def learn_many(
         self,
@@ -345,19 +369,32 @@ class LimitedAuto(Auto[A]):
 
     def _contents(self) -> model_files.Contents:
         kind, settings, arrays = super()._contents()
-        if self._account is not None and arrays:
-            arrays = {**arrays, **self._account.state()}
-        if self._bound is not None and arrays:
-            arrays = {**arrays, "bound": self._bound.numbers.copy(), "bound_unit": self._bound.unit.numbers.copy()}
-        return kind, settings, arrays
+        is_begun = self._account is not None and self._account.period > -math.inf  # also before the first context
+        return kind, settings, {**arrays, **self._own_arrays()} if arrays or is_begun else arrays
+
+    def _own_arrays(self) -> model_files.Arrays:
+        own = {} if self._account is None else self._account.state()
+        if self._bound is not None:
+            own |= {"bound": self._bound.numbers.copy(), "bound_unit": self._bound.unit.numbers.copy()}
+        return own
 
     def _description(self) -> tuple[str, model_files.Parameters]:
         return "Auto", super()._description()[1]
 
     def _restore(self, player: Any, arrays: model_files.Arrays) -> None:
+        self._restore_own(arrays)
+        own = self._own_arrays()
+        super()._restore(player, {name: array for name, array in arrays.items() if name not in own})
+
+    def _are_of_player(self, arrays: model_files.Arrays) -> bool:
+        if not arrays or not arrays.keys() <= self._own_arrays().keys():
+            return bool(arrays)
+        self._restore_own(arrays)
+        return False
+
+    def _restore_own(self, arrays: model_files.Arrays) -> None:
         own = {} if self._account is None else self._account.state()
-        names = {*own, *(_ARRAYS if self._bound is not None else ())}
-        if not names <= arrays.keys():
+        if not {*own, *(_ARRAYS if self._bound is not None else ())} <= arrays.keys():
             raise model_files.mismatch_error()
         if self._account is not None:
             self._account.restore({name: arrays[name] for name in own})
@@ -366,10 +403,87 @@ class LimitedAuto(Auto[A]):
                 {name: arrays[name] for name in _ARRAYS}, bound=("f8", 6), bound_unit=("f8", 3)
             )
             self._bound.numbers, self._bound.unit.numbers = bound.copy(), unit.copy()
-        super()._restore(player, {name: array for name, array in arrays.items() if name not in names})
 
     def __repr__(self) -> str:
         return super().__repr__().replace("LimitedAuto", "Auto", 1)
+
+
+class Ledger:
+    """The limits of an agent whose decisions are counted once they are stored, such as that of a loop: decisions are drawn from
+    a copy of its account, and counted and settled in the order in which the store has them."""
+
+    def __init__(self, agent: LimitedAuto[Any]) -> None:
+        self._agent = agent
+
+    @property
+    def account(self) -> Account | None:
+        """The account of the budget, if there is one."""
+        return self._agent._account
+
+    @property
+    def bound(self) -> KeptBound | None:
+        """What is kept, if anything."""
+        return self._agent._bound
+
+    @property
+    def has_most(self) -> bool:
+        """Whether there is an upper bound of what a decision can cost, for any context."""
+        agent = self._agent
+        return agent._account is None or math.isfinite(
+            agent._most_spent(agent.actions, dict.fromkeys(agent._spending.fields, 1.0))
+        )
+
+    def draw(
+        self, account: Account | None, moment: Moment | None, key: int, context: Context, within: Any, *, levels: bool
+    ) -> tuple[Decision[Any], Expectation, Booking | None]:
+        """Draw the decision that a `key` seeds, at a moment, from an account that is like the agent's own."""
+        agent = self._agent
+
+        def draw(context: Context, within: Any, *, levels: bool) -> Decision[Any]:
+            return agent.decide_again(key, context, within, levels=levels)
+
+        if account is None:
+            drawn = draw(context, within, levels=levels)
+            return drawn, agent._expected(), None
+        assert moment is not None
+        agent._set_prices(account)
+        try:
+            return agent._draw_within(account, moment, context, within, draw, levels=levels)
+        finally:
+            agent._set_prices()
+
+    def expect(self, context: Context, within: Any) -> Expectation:
+        """What is expected of a decision."""
+        return self._agent._expect(context, within)
+
+    def book(self, number: int, moment: Moment | None, expected: Expectation, booking: Booking | None) -> None:
+        """Count a decision that was drawn."""
+        agent = self._agent
+        if agent._account is not None:
+            assert moment is not None
+            agent._account.book(moment, expected, booking, number=number)
+        if agent._bound is not None:
+            agent._bound.decide(expected)
+        agent._set_prices()
+
+    def costs(self, action: float, context: Any, parts: Mapping[str, float]) -> tuple[float, float]:
+        """What was spent and kept; raises InputError if the parts do not say it."""
+        return self._agent._read_limits(context, Decision(action, 1.0), parts)
+
+    def settle(self, number: int, action: float, context: Any, parts: Mapping[str, float]) -> None:
+        """Count the outcome of a decision."""
+        self._agent._settle(number, None, *self.costs(action, context, parts), warns=False)
+
+    def set_amount(self, amount: float) -> None:
+        """Change the amount of the budget."""
+        formula, _, period = self._agent.spend_at_most
+        self._agent.spend_at_most = (formula, amount, period)
+
+    def take(self, other: Ledger) -> None:
+        """Continue with the account and the bound of another agent, which this one replaces."""
+        agent, before = self._agent, other._agent
+        agent._account, agent._bound = before._account, before._bound
+        agent._set_prices()
 
 
 def _farthest(start: float, end: float, fits: Callable[[float], bool]) -> float:

@@ -119,6 +119,13 @@ class Pacing:
         """Whether a period is over, so that there is a profile."""
         return bool(self.numbers[2])
 
+    def copy(self) -> Pacing:
+        """Another one with the same state."""
+        other = Pacing()
+        other.unit.numbers, other.calibration.numbers = self.unit.numbers.copy(), self.calibration.numbers.copy()
+        other.numbers, other.profile, other.current = self.numbers.copy(), self.profile.copy(), self.current.copy()
+        return other
+
     def learn(self, moment: Moment, expected: Expectation, *, left: float, amount: float) -> None:
         """Move the price after a decision: `left` of the budget's `amount` was left before it."""
         if self.numbers[3] < 0:

@@ -85,7 +85,7 @@ def prior_of(given: Any, agent: Any, parts_of: Callable[[Any], Mapping[str, Any]
         given = _train(given, agent)
     if not agent.space.is_number:
         raise ParameterError("prior is for actions (low, high); with other knobs, use start.", "prior")
-    if type(given) is not type(agent):
+    if not (isinstance(given, type(agent)) or isinstance(agent, type(given))) or not given.space.is_number:
         raise ParameterError(
             f"prior must be an Auto with the same actions, the path of its file or a log, got {_kind(given)}.", "prior"
         )
@@ -136,7 +136,9 @@ def _train(log: Log, agent: Any) -> Any:
             f"prior must learn from {agent.outcome.keywords} as the agent does, got a log of {log.outcome.keywords}.",
             "prior",
         )
-    trained = type(agent)(actions=agent.space, outcome=agent.outcome)
+    from manul.agents.auto import Auto  # which imports this module
+
+    trained: Any = Auto(actions=agent.space, outcome=agent.outcome)
     contexts: Any = list(log.context_rows()) if log.schema.fields else log.contexts
     decisions = Decisions(log.actions, log.densities, log.lows, log.highs)
     try:

@@ -16,10 +16,12 @@ from manul.actions.kinds import is_knob
 from manul.actions.limits import MOST_LIMITS
 from manul.agents.agent_registry import AGENTS, AgentEntry
 from manul.outcomes import Combination, Outcome, Wait
+from manul.outcomes.budgets import Late
 from manul.service.wire import (
     Actions,
     Formula,
     Hints,
+    Keep,
     Knob,
     LossRange,
     Name,
@@ -28,6 +30,7 @@ from manul.service.wire import (
     Request,
     Schedule,
     Share,
+    SpendAtMost,
 )
 from manul.utils.formulas import MOST_CHARACTERS
 
@@ -38,6 +41,7 @@ class PriorLoop(Request):
     loop: Name
 
 
+LIMITS = ("spend_at_most", "keep", "late", "carry", "decline", "zone")  # settings of limits in expectation
 KnobValue = float | str | bool
 # Settings with bounds that the types of the constructors do not express.
 BOUNDED: dict[str, Any] = {
@@ -93,6 +97,11 @@ class NewLoop(Request, kw_only=True, dict=True):
     A loop has `losses` or `rewards`, by default losses in [0, 1]; Auto also takes "auto", any finite numbers. A reward
     is stored as a negative loss. With a `formula`, it is computed from `parts`, which are reported instead; `hints` say that a part
     rises or falls with the action, and `default_parts` are the values of parts that were not reported by the end of the wait.
+
+    `spend_at_most` is a budget, and `keep` a bound on the mean of a second outcome, as those of `manul.Auto`. `late` says what is
+    held back for decisions whose cost is not known yet: without it, the most that they can cost; "reserve", what is expected and a
+    margin; "carry", what is expected, and the next period gets the error. With `carry`, a period leaves its rest to the next one.
+    `decline` is the action that spends nothing, by default an end of the range, and `zone` the time zone of the period, by default UTC.
     """
 
     name: Name
@@ -109,6 +118,12 @@ class NewLoop(Request, kw_only=True, dict=True):
     parts: PartKinds | None = None
     hints: Hints | None = None
     default_parts: Parts | None = None
+    spend_at_most: SpendAtMost | None = None
+    keep: Keep | None = None
+    late: Late | None = None
+    carry: bool = False
+    decline: float | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.actions, dict):
@@ -138,6 +153,12 @@ class NewLoop(Request, kw_only=True, dict=True):
         if self.formula is None and not self.parts and not self.hints:
             return plain
         return replace(plain, formula=self.formula, parts=self.parts or {}, hints=self.hints or {})
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits in expectation of the agent, with their settings."""
+        given = {name: getattr(self, name) for name in LIMITS}
+        return {name: value for name, value in given.items() if value is not None and value is not False}
 
     @cached_property
     def outcome(self) -> Outcome:

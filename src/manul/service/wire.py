@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
@@ -80,6 +81,21 @@ Parts = Annotated[
     Meta(
         description="The values of parts by name: true or false, or a number; an amount that was not seen is left out.",
         examples=[{"bought": True}, {"won": True, "value": 12.3}],
+    ),
+]
+SpendAtMost = Annotated[
+    tuple[str, float, str | int],
+    Meta(
+        description="A budget of the agent Auto: a formula of what is spent, an amount, and a period: hour, day, week, or a number of "
+        "decisions.",
+        examples=[["won * action", 2000.0, "day"]],
+    ),
+]
+Keep = Annotated[
+    tuple[str, str, float],
+    Meta(
+        description="A bound on the mean of a part or a formula of parts, for the agent Auto.",
+        examples=[["bought", ">=", 0.05]],
     ),
 ]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -175,12 +191,13 @@ else:
 class NewDecision(Request, kw_only=True, gc=False):
     """A request for a decision; `within` restricts the range of actions for this decision. `action` is what the caller would
     choose: a rollout with the baseline "caller" needs it, one with another baseline refuses it, and without a rollout it is
-    ignored."""
+    ignored. `at` is when the decision is made, now by default, for a loop with a budget; without an offset it is in the budget's zone."""
 
     context: Context = None
     within: Limited = None
     id: Id | None = None
     action: Action | None = None
+    at: datetime | None = None
 
 
 class NewDecisions(Request, kw_only=True):
@@ -232,7 +249,7 @@ class NewLosses(Request, kw_only=True):
 
 class Decision(Struct, kw_only=True):
     """An action with the density it was drawn with; `model` is the last event that the model contained. `arm` says who made
-    the decision, if a rollout is running."""
+    the decision, if a rollout is running. `within` is the range that it was drawn from, if what is left of a budget has cut it."""
 
     id: str
     action: Action
@@ -240,6 +257,7 @@ class Decision(Struct, kw_only=True):
     model: int
     densities: Densities | UnsetType = UNSET
     arm: Literal["learner", "baseline"] | UnsetType = UNSET
+    within: Range | UnsetType = UNSET
 
     @classmethod
     def of(cls, stored: DecisionRow) -> Decision:
@@ -252,6 +270,7 @@ class Decision(Struct, kw_only=True):
             model=stored.model,
             densities=UNSET if stored.densities is None else stored.densities,
             arm=UNSET if stored.ticket is None else stored.ticket.arm,
+            within=UNSET if stored.requested is None or stored.within is None else stored.within,
         )
 
 
@@ -279,6 +298,67 @@ class Losses(Struct, kw_only=True):
     """One status per loss, in order."""
 
     losses: list[Loss]
+
+
+class BudgetPeriod(Struct, kw_only=True):
+    """A period of a budget that is over: when it `started`, a time or the number of decisions before it, what was available, what
+    was spent, what is still held back, and its mean price."""
+
+    started: float
+    available: float
+    spent: float
+    held: float
+    price: float
+
+
+class Budget(Struct, kw_only=True):
+    """A budget in its current period, which began when it `started` unless it is a number of decisions.
+
+    Of the `available` amount, which is `amount` and what an earlier period has added or taken, some is `spent`, some is `held` back
+    for decisions that wait for their cost, and the rest is `left`. `waiting` are the decisions of all periods that wait for it. `pace` is
+    what was spent relative to what was planned so far, and `forecast` what will be spent at the end if it stays so; both are null
+    before anything is known. `price` is what a decision must earn for one that it spends, beyond the one itself. `planned` is what
+    should be spent by the end of each twentieth of the period, and `spent_by_slot` what was, so far. `latest` are periods that are
+    over, and `trouble` says that the budget was gone early."""
+
+    formula: str
+    amount: float
+    period: str | int
+    started: float | None
+    available: float
+    spent: float
+    held: float
+    left: float
+    waiting: int
+    pace: float | None
+    forecast: float | None
+    price: float
+    planned: list[float]
+    spent_by_slot: list[float]
+    latest: list[BudgetPeriod]
+    trouble: str | None
+
+
+class NewBudget(Request, kw_only=True):
+    """The amount of a budget from now on, also in the current period."""
+
+    amount: Annotated[float, Meta(gt=0)]
+
+
+class Kept(Struct, kw_only=True):
+    """A bound on the mean of a second outcome: the `mean` of about the latest 1,000 of all `outcomes`, and the `price` of what is kept.
+
+    `reachable` is what decisions that aim at nothing else would keep, as far as the model knows, and `trouble` says that the bound
+    cannot be kept."""
+
+    formula: str
+    sign: Literal[">=", "<="]
+    value: float
+    mean: float | None
+    outcomes: int
+    price: float
+    reachable: float | None
+    trouble: str | None
 
 
 class Status(Struct, kw_only=True):
@@ -314,6 +394,8 @@ class Status(Struct, kw_only=True):
     parts: PartKinds | None = None
     hints: Hints | None = None
     default_parts: Parts | None = None
+    budget: Budget | None = None
+    kept: Kept | None = None
 
 
 class OutOfService(Struct, kw_only=True):

@@ -22,6 +22,7 @@ WRITES = {
     "events_of": lambda tx, loop, last: [tx.events_of(loop, some) for some in ([last // 2], [2, last // 2, last])],
     "prefetch": lambda tx, loop, last: tx.prefetch([Lookup(loop, ["o3", f"o{last}"], [2, last // 2])]),
     "add_events": lambda tx, loop, last: tx.add_events(loop, [Event(0, last, "late", 0.5, 1.0)]),
+    "limits_after": lambda tx, loop, last: tx.limits_after(loop, last),
     "take_expired": lambda tx, loop, last: tx.take_expired(loop, last + 1.0, 3),
     "add_model": lambda tx, loop, last: tx.add_model(loop, last + 1, b"model"),
     "add_snapshot": lambda tx, loop, last: tx.add_snapshot(loop, Snapshot(last, b"model", 1, 0), keep=2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, Unpack
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from manul.agents.rollout.rollout_plan import PlanSettings
 from manul.contexts.dates import to_json
 from manul.errors import FileError, ParameterError
 from manul.outcomes import AnyRange, Combination, Direction, Outcome, PartKind, PartValue
+from manul.outcomes.budgets import Late, Period, Sign
 from manul.service import wire
 from manul.service.client.exchange import Exchange, Request, call, decode, send
 from manul.service.rollout_schema import Rollout
@@ -69,6 +71,12 @@ class Calls:
         hints: Mapping[str, Direction] | None = None,
         default_parts: Mapping[str, PartValue] | None = None,
         outcome: Outcome | None = None,
+        spend_at_most: tuple[str, float, Period] | None = None,
+        keep: tuple[str, Sign, float] | None = None,
+        late: Late | None = None,
+        carry: bool = False,
+        decline: float | None = None,
+        zone: str | None = None,
     ) -> Exchange[wire.Status]:
         """Create a loop, `name`, of `losses` or `rewards`, their range or "auto"; if it exists with the same settings, return it.
 
@@ -78,7 +86,16 @@ class Calls:
         several. An `apprentice` learns from what it observes, and decides once it is promoted. A `formula` computes the loss or
         reward from `parts`, whose `hints` are directions, and `default_parts` are those that were not reported by the end of the
         wait. An `outcome`, such as `manul.Sale(cost=20.0)`, says all this, and losses or rewards, in one.
+
+        `spend_at_most`, such as ("won * action", 2000.0, "day"), is a budget, and `keep`, such as ("bought", ">=", 0.05), a bound on
+        the mean of a second outcome, as those of `manul.Auto`. `late`, "reserve" or "carry", says what is held back for decisions whose
+        cost is not known yet, by default the most that they can cost; with `carry`, a period leaves its rest to the next one;
+        `decline` is the action that spends nothing, and `zone` the time zone of the period.
         """
+        limits = {"spend_at_most": spend_at_most, "keep": keep, "late": late, "decline": decline, "zone": zone}
+        given = {each: value for each, value in limits.items() if value is not None} | (
+            {"carry": True} if carry else {}
+        )
         stated: dict[str, Any] = {"losses": losses, "rewards": rewards, "wait": wait, "default_loss": default_loss}
         stated |= {"default_reward": default_reward, "formula": formula, "parts": parts, "hints": hints}
         stated |= {"default_parts": default_parts}
@@ -90,6 +107,7 @@ class Calls:
         else:
             stated["combine"] = combine
         settings = {"name": name, "actions": _described(actions), "agent": agent, "apprentice": apprentice, **stated}
+        settings |= given
         return (yield from self._post("/v1/loops", settings, wire.Status))
 
     @call
@@ -111,14 +129,17 @@ class Calls:
         within: Narrowing | None = None,
         id: str | None = None,  # noqa: A002
         action: Action | None = None,
+        at: datetime | None = None,
     ) -> Exchange[wire.Decision]:
         """Decide for a `loop` in a `context`, `within` a narrower range if given.
 
         An `id` seeds the randomness: the same request with the same id gets the same decision. `action` is what
-        you would choose yourself, for a rollout with the baseline "caller".
+        you would choose yourself, for a rollout with the baseline "caller". `at` is the time of the decision, now by default, for
+        a loop with a budget.
         """
         body: dict[str, Any] = {"context": to_json(context), "within": within, "id": id or _new_id()}
         body |= {} if action is None else {"action": action}
+        body |= {} if at is None else {"at": at}
         return (yield from self._post(_path(loop, "decisions"), body, wire.Decision))
 
     @call
@@ -130,9 +151,11 @@ class Calls:
         withins: Sequence[Narrowing | None] | None = None,
         ids: Sequence[str] | None = None,
         actions: Sequence[Action] | None = None,
+        ats: Sequence[datetime] | None = None,
     ) -> Exchange[list[wire.Decision]]:
-        """Decide for a `loop` in many `contexts`, a thousand per request; `withins`, `ids` and `actions` are those of `decide` for each."""
-        columns = {"context": contexts, "within": withins, "id": ids, "action": actions}
+        """Decide for a `loop` in many `contexts`, a thousand per request; `withins`, `ids`, `actions` and `ats` are those of `decide`
+        for each."""
+        columns: dict[str, Any] = {"context": contexts, "within": withins, "id": ids, "action": actions, "at": ats}
         for name, column in columns.items():
             if column is not None and len(column) != len(contexts):
                 raise ParameterError(
@@ -224,6 +247,12 @@ class Calls:
     def resume(self, loop: str) -> Exchange[wire.Status]:
         """Resume the learning of a `loop`, beginning with the losses that arrived during the pause."""
         return (yield from self._post(_path(loop, "resume"), None, wire.Status))
+
+    @call
+    def change_budget(self, loop: str, amount: float) -> Exchange[wire.Status]:
+        """Change the `amount` of the budget of a `loop` from now on, also in the current period."""
+        path = _path(loop, "budget")
+        return (yield from self._request(wire.Status, method="PUT", path=path, body=_encode({"amount": amount})))
 
     @call
     def promote(self, loop: str) -> Exchange[wire.Status]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from manul.errors import ManulError
+from manul.outcomes.budgets import EXPLAIN_LATE
 from manul.outcomes.parts import PartsReader
 from manul.service import wire
 from manul.service.configuration import Limits
@@ -22,7 +24,8 @@ from manul.service.engine.group import Groups
 from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
 from manul.service.engine.learner import Learner
 from manul.service.engine.loop import Loop
-from manul.service.engine.loop_agent import from_bytes, load_model, make_agent
+from manul.service.engine.loop_agent import from_bytes, ledger_of, load_model, make_agent
+from manul.service.engine.loop_limits import LimitsEvent, text_of
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.engine.requests import Request
 from manul.service.engine.rollout_control import RolloutControl, keep_rollout
@@ -169,7 +172,7 @@ class Engine:
         return found
 
     def status(self, loop: Loop) -> wire.Status:
-        return loop.status(self.loop_trouble(loop))
+        return loop.status(self.loop_trouble(loop), self.now())
 
     def loop(self, name: str) -> Loop:
         """A loop that this replica already serves; see `find`."""
@@ -195,7 +198,7 @@ class Engine:
     async def create(self, settings: NewLoop) -> Loop:
         """Create a loop; if it exists with the same settings, return it."""
         check_settings(settings)
-        make_agent(settings)
+        check_limits(settings, make_agent(settings))
         existing = self.loops.get(settings.name)
         if existing is not None and _same(existing.settings, settings):
             return existing
@@ -271,6 +274,7 @@ class Engine:
             row = _new_row(number, loop.settings, body, created)
             fresh = self._add_first_model(transaction, row, first) if first else Loop(row, self.store)
             keep_rollout(transaction, loop, fresh, created)
+            keep_account(transaction, loop, row.number, created)
             return row
 
         row = await self.write(replace)
@@ -299,6 +303,17 @@ class Engine:
         loop.changed = time.monotonic()
         loop.set_state(paused=paused, apprentice=apprentice)
         self.learner.wake()
+
+    async def change_budget(self, loop: Loop, amount: float) -> None:
+        """Change the amount of the budget of a loop."""
+        if loop.settings.spend_at_most is None:
+            raise Conflict(f"loop {loop.name!r} has no budget. Create one with spend_at_most.", "loop")
+        if loop.paused:
+            raise Conflict(f"loop {loop.name!r} is paused, and so is its budget. Resume it first.", "loop")
+        self.check_learning(loop)
+        event = await self.write(lambda tx: add_limits(tx, loop.number, LimitsEvent(amount=amount), self.now()))
+        self.learn(loop, [(event, None)])
+        await self.learned(loop, event)
 
     async def promote(self, loop: Loop) -> None:
         """Let an apprentice decide; if there is a rollout, it ends, and the learner makes all decisions."""
@@ -397,6 +412,7 @@ class Engine:
         loop = self.restore(row)
         self.learner.catch_up(loop)
         loop.load_in_flight()  # the rollout may have begun after the snapshot
+        loop.load_uncounted()
         return loop
 
     def restore(self, row: LoopRow) -> Loop:
@@ -441,6 +457,19 @@ def _add_import(transaction: Transaction, loop: int, model: bytes, time: float) 
     return event
 
 
+def add_limits(transaction: Transaction, loop: int, said: LimitsEvent, time: float) -> Event:
+    return transaction.add_events(loop, [Event(0, 0, "limits", 0.0, time, None, text_of(said))])[0]
+
+
+def keep_account(transaction: Transaction, loop: Loop, fresh: int, time: float) -> None:
+    """Begin the loop that replaces another one with the amount of its budget, and what its current period has spent."""
+    with loop.model.hold() as model:
+        owed = None if model.limits is None else model.limits.owed(model.agent)
+    if owed is not None:
+        spent = (owed.period, owed.spent) if math.isfinite(owed.period) else None
+        add_limits(transaction, fresh, LimitsEvent(amount=owed.amount, owed=spent), time)
+
+
 def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> LoopRow:
     state = {"paused": False, "apprentice": settings.apprentice}
     return LoopRow(number=number, name=settings.name, settings=body, created=created, **state)
@@ -449,6 +478,17 @@ def _new_row(number: int, settings: NewLoop, body: bytes, created: float) -> Loo
 def _same(one: NewLoop, other: NewLoop) -> bool:
     """Whether settings are equal as JSON, in which the order of knobs matters and 1 is not true."""
     return stored_body(one) == stored_body(other)
+
+
+def check_limits(settings: NewLoop, agent: Any) -> None:
+    """Refuse a budget whose costs may be late, or may be any, without saying how they count."""
+    if settings.spend_at_most is None or settings.late is not None:
+        return
+    if settings.wait is not None:
+        raise Invalid(f"late must be given, because costs wait for the outcome. {EXPLAIN_LATE}", "late")
+    if not ledger_of(agent).has_most:
+        rule = f"late must be 'carry', because {settings.spend_at_most[0]!r} has no upper bound"
+        raise Invalid(f"{rule}: what decisions may cost cannot be held back until it is known.", "late")
 
 
 def check_settings(settings: NewLoop) -> None:
@@ -483,3 +523,8 @@ def check_settings(settings: NewLoop) -> None:
     except ManulError as error:
         fields = {"outcome": "formula", "default": "default_parts"}
         raise Invalid(str(error), fields.get(error.field or "", error.field)) from None
+    if settings.limits and settings.wait is not None and settings.default_parts is None:
+        name = next(iter(settings.limits))
+        raise Invalid(
+            f"{name} needs default_parts instead of {default}, because parts say what is spent and kept.", default
+        )

@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
 
 from manul.agents.player_host import seen_by
 from manul.agents.rollout.rollout_progress import Ticket
 from manul.service import wire
 from manul.service.engine.decision_numbers import DecisionNumbers
 from manul.service.engine.feed import Feed
+from manul.service.engine.loop_limits import kept
 from manul.service.engine.loop_rollout import LoopRollout
 from manul.service.engine.model import Model
+from manul.service.errors import Unavailable
 from manul.service.insights.history import RECENT
 from manul.service.insights.traffic import Traffic
 from manul.service.loop_settings import agent_settings, stored_loop
@@ -22,6 +26,8 @@ from manul.service.store.blocks import new_epoch
 log = logging.getLogger("manul.service")
 # Decisions of one block: a batch, or those that were written together.
 MAX_BLOCK = 20_000
+# Events that are read together.
+EVENTS = 512
 
 
 class Loop:
@@ -34,6 +40,8 @@ class Loop:
         self.settings = stored_loop(row.settings)
         self.model, self.feed, self.traffic = Model(self.settings, stopped=row.stopped), Feed(), Traffic()
         self.space, self.history = self.model.space, self.model.history
+        self.zone: tzinfo = ZoneInfo(self.settings.zone or "UTC")
+        self.is_shared = store.replicas is not None
         self.numbers = DecisionNumbers(store, row.number, self.model)
         self._store = store
 
@@ -54,6 +62,23 @@ class Loop:
         loop.read_first()
         loop.load_in_flight()
         return loop
+
+    def check_account(self) -> None:
+        """Refuse decisions of a budget whose account another replica keeps."""
+        replicas = self._store.replicas
+        if replicas is not None and not replicas.learns(self.number):
+            raise Unavailable(
+                f"loop {self.name!r} has a budget, whose account another replica keeps; only that one decides. Retry, or ask it.",
+                "loop",
+            )
+
+    def load_uncounted(self) -> None:
+        """Read the decisions that are stored and not counted by the model, as those of a loop that is paused."""
+        limits, after = self.model.limits, self.model.event
+        while limits is not None and (facts := self._store.events(self.number, after, EVENTS)):
+            with self.model.hold():
+                limits.take_stored(event for event, _ in facts)
+            after = facts[-1][0].number
 
     def load_in_flight(self) -> None:
         """Read the decisions of the rollout that are not judged."""
@@ -108,13 +133,16 @@ class Loop:
         self.feed.advance(None if self.paused else self.model.event)
         return future
 
-    def status(self, trouble: str | None) -> wire.Status:
+    def status(self, trouble: str | None, now: float) -> wire.Status:
         """The current status; reads the store."""
         settings = self.settings
         assert settings.losses is not None
         with self.model.hold() as model:  # of one event, not of some that are being learned
             learned, refused, event = model.learned, model.refused, model.event
             width, epsilon = seen_by(model.agent).width, model.agent.current_epsilon
+            budget, keep = None, None
+            if model.limits is not None:
+                budget, keep = model.limits.budget(model.agent, datetime.fromtimestamp(now, UTC)), kept(model.agent)
         counts = self._store.counts(self.number)  # after the model, which contains no event that is not counted here
         return wire.Status(
             name=self.name,
@@ -129,6 +157,8 @@ class Loop:
             parts=settings.parts,
             hints=settings.hints,
             default_parts=settings.default_parts,
+            budget=budget,
+            kept=keep,
             apprentice=self.apprentice,
             paused=self.paused,
             created=self.created,

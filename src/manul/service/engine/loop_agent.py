@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from manul.outcomes import Outcome, outcome_of
 from manul.policies.policy import TellsLevels
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.errors import Invalid
-from manul.service.loop_settings import NewLoop, agent_settings
+from manul.service.loop_settings import LIMITS, NewLoop, agent_settings
 from manul.utils.validation import Floats
+
+if TYPE_CHECKING:
+    from manul.agents.limited_auto import Ledger
 
 
 @runtime_checkable
@@ -60,16 +63,28 @@ def make_agent(settings: NewLoop, prior: Any = None) -> LoopAgent:
     if prior is not None:
         given["prior"] = prior
     actions = LoopSpace.of(settings).actions
+    if settings.limits and given["kind"] != "auto":
+        name = next(iter(settings.limits))
+        raise Invalid(f"{name} is for the agent 'auto', got {given['kind']!r}. Leave it out.", name)
+    given |= settings.limits
     try:
         given["epsilon"] = from_description(given["epsilon"])
         agent: LoopAgent = AGENTS[given.pop("kind")].make(actions=actions, **settings.learned.arguments, **given)
     except ManulError as error:
-        raise Invalid(str(error), "agent") from None
+        raise Invalid(str(error), error.field if error.field in LIMITS else "agent") from None
     if settings.apprentice and isinstance(agent, manul.Auto):
         from manul.agents.auto import as_critic
 
         return as_critic(agent)  # it learns from decisions of others, and is judged by those that are in its windows
     return agent
+
+
+def ledger_of(agent: object) -> Ledger:
+    """The limits in expectation of an agent that has some."""
+    from manul.agents.limited_auto import Ledger, LimitedAuto
+
+    assert isinstance(agent, LimitedAuto)
+    return Ledger(agent)
 
 
 def from_bytes(model: bytes) -> Any:
@@ -82,15 +97,17 @@ def from_bytes(model: bytes) -> Any:
 
 def load_model(model: bytes, settings: NewLoop, context: Context | None) -> LoopAgent:
     """Load a model and check that it fits a loop; `context` is the loop's first, if there is one."""
-    from manul.agents.limits_in_expectation import limits_in_expectation
-
     agent = from_bytes(model)
     if not isinstance(agent, LoopAgent):
         raise Invalid(f"The model is a {type(agent).__name__}, which cannot learn. Send a saved agent.", "model")
-    for name in limits_in_expectation(agent):
-        raise Invalid(
-            f"{name} is not served yet, but the model has it. Use the agent in Python, or leave it out.", "model"
-        )
+    own, sent = (_limits_of(each) for each in (make_agent(settings), agent))
+    for name in LIMITS:
+        if own[name] != sent[name]:
+            raise Invalid(
+                f"The loop has {name} {own[name] or 'none'}, but the model has {sent[name] or 'none'}.", "model"
+            )
+    if sent["mapped"]:
+        raise Invalid("The model has limits in expectation behind a feature map, which loops do not take.", "model")
     both = {
         "actions": (LoopSpace.of(settings), agent.space),
         "losses": (settings.losses, outcome_of(agent).losses),
@@ -102,9 +119,9 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
     if (agent.outcome.formula, agent.outcome.modelled) != (settings.learned.formula, settings.learned.modelled):
         wanted, has = (each.formula or "none" for each in (settings.learned, agent.outcome))
         raise Invalid(f"The loop has the formula {wanted}, but the model has {has}.", "model")
-    given, own = (_limits_text(space) for space in (LoopSpace.of(settings), agent.space))
-    if own != given:
-        raise Invalid(f"The loop has the limits {given}, but the model has {own}.", "model")
+    given, between = (_limits_text(space) for space in (LoopSpace.of(settings), agent.space))
+    if between != given:
+        raise Invalid(f"The loop has the limits {given}, but the model has {between}.", "model")
     if context is not None:
         try:
             drawn = agent.decide_again(0, context)
@@ -113,6 +130,22 @@ def load_model(model: bytes, settings: NewLoop, context: Context | None) -> Loop
         if not (np.isfinite(agent.space.positions(drawn.action)).all() and 0 < drawn.density < np.inf):
             raise Invalid("The model gives actions or densities that are not finite.", "model")
     return agent
+
+
+def _limits_of(agent: object) -> dict[str, Any]:
+    """The limits in expectation of an agent. Amounts may differ, because that of the loop counts."""
+    from manul.agents.limits_in_expectation import limits_in_expectation
+    from manul.agents.mapped import Mapped
+
+    inside = agent.agent if isinstance(agent, Mapped) else agent
+    names = LIMITS if limits_in_expectation(agent) else ()
+    found: dict[str, Any] = {name: getattr(inside, name) if name in names else None for name in LIMITS}
+    found["mapped"] = isinstance(agent, Mapped) and bool(names)
+    found["carry"] = found["carry"] or None
+    if found["spend_at_most"] is not None:
+        formula, _, period = found["spend_at_most"]
+        found["spend_at_most"] = (formula, period)
+    return found
 
 
 def _limits_text(space: ActionSpace) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from manul.offpolicy.evaluation.empirical_likelihood import UNKNOWN_BOUND
 from manul.outcomes import outcome_of
 from manul.outcomes.parts import PartsReader
 from manul.service.engine import loop_agent
+from manul.service.engine.loop_limits import LoopLimits
 from manul.service.engine.loop_rollout import LoopRollout, OwnerAct
 from manul.service.engine.loop_space import LoopSpace
 from manul.service.engine.losses import EventParts, parts_of
@@ -59,6 +61,7 @@ class Model:
         self._reader = PartsReader.of(settings.learned, self.space)
         self.history = History(self.space.titled)
         self.event = self.learned = self.refused = 0
+        self.limits = LoopLimits() if settings.limits else None
         self.rollout: LoopRollout | None = None
         self.stopped, self.generation = stopped, 0
         self.membership: Callable[[], Membership] = lambda: Membership(1, 0)
@@ -107,6 +110,18 @@ class Model:
             self.first = self._shape = context
             self._start()
 
+    def note_stored(self, numbers: Sequence[int], event: int) -> None:
+        """Note the event that has what some decisions are expected to spend and keep."""
+        assert self.limits is not None
+        with self._lock:
+            self.limits.stored(numbers, event)
+
+    def release(self, numbers: Iterable[int]) -> None:
+        """Give back what is held for decisions that were drawn but not made."""
+        if self.limits is not None:
+            with self._lock:
+                self.limits.release(numbers)
+
     def forget_unstored(self) -> None:
         """Forget the shape of contexts if the decision it came from could not be stored."""
         if self.first is None:
@@ -141,12 +156,18 @@ class Model:
         withins: Sequence[Any],
         callers_actions: Sequence[Any],
         matrix: Floats | None = None,
+        times: Sequence[datetime] = (),
     ) -> Drawn:
         """Draw the actions of decisions with some numbers from one state of the model.
 
-        `keys` seed the draws, `callers_actions` are what the callers would choose, and `matrix` has the contexts if all are rows.
+        `keys` seed the draws, `callers_actions` are what the callers would choose, `matrix` has the contexts if all are rows, and
+        `times` are those of the decisions, for a budget.
         """
         with self._deciding(contexts[0]):
+            if self.limits is not None and self.rollout is None:
+                levels = loop_agent.asked(self.agent).get("levels", False)
+                limited = self.limits.draw(self.agent, numbers, keys, contexts, withins, times, levels=levels)
+                return Drawn(limited, self.event, [None] * len(numbers))
             if self.rollout is None:
                 drawn = loop_agent.draw_many(self.agent, keys, contexts, matrix, withins)
                 return Drawn(drawn, self.event, [None] * len(numbers))
@@ -162,6 +183,8 @@ class Model:
                 decision, ticket = self.rollout.draw(self.agent, key, features, within, action, playing=playing)
                 # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
                 self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
+                if self.limits is not None and ticket.learner:
+                    self.limits.note(number, loop_agent.ledger_of(self.agent).expect(features, within))
                 decisions.append(decision)
                 tickets.append(ticket)
             return Drawn(decisions, self.event, tickets)
@@ -214,6 +237,8 @@ class Model:
         rollout = LoopRollout.from_bytes(self.settings, snapshot.rollout) if snapshot.rollout else None
         with self._changing():
             self.agent, self.event = agent, snapshot.event
+            if self.limits is not None:
+                self.limits.forget_until(snapshot.event)
             self._follow(rollout)
             self.learned, self.refused = snapshot.learned, snapshot.refused
         self.history.restore(snapshot.history)
@@ -261,6 +286,8 @@ class Model:
         if self.first is not None:
             agent.decide_again(0, self.first)
         with self._changing():
+            if self.limits is not None:  # money is spent, whatever the model is
+                loop_agent.ledger_of(agent).take(loop_agent.ledger_of(self.agent))
             self.agent, self.event = agent, event.number
             if self.rollout is not None:
                 self.rollout.restart(event)
@@ -290,8 +317,11 @@ class Model:
         outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
         with self._changing():
             self._judge(outcomes)
-            learned = self.learn_many(outcomes)
+            learned = self.limits is None and self.learn_many(outcomes)
             for event, decision in facts:
+                if self.limits is not None:
+                    with self._skip_on_error(event):  # apart from learning, so that no cost is lost if that fails
+                        self.limits.count(self.agent, event, decision)
                 if not learned and event.kind in OUTCOMES:
                     with self._skip_on_error(event):
                         self.learn_one(event, decision)
@@ -314,6 +344,11 @@ class Model:
                 bound = largest / decision.floor if decision.floor else UNKNOWN_BOUND
                 if np.isfinite(weight):
                     self.history.judge(weight, max(min(bound, UNKNOWN_BOUND), weight), event.loss)
+
+    def check_costs(self, decision: DecisionRow, parts: Mapping[str, float]) -> None:
+        """Refuse parts that do not say what a decision has spent or kept."""
+        if self.limits is not None:
+            loop_agent.ledger_of(self.agent).costs(decision.action, decision.context, parts)
 
     def value(self, decision: DecisionRow, parts: Mapping[str, float]) -> float:
         """The value of the loop's formula for the parts of a decision; raises InputError if it has none."""
@@ -393,4 +428,5 @@ def refusal(error: ManulError) -> Invalid:
     """An error of the library as one of the service; a request has no other field that the library could reject."""
     if isinstance(error, Invalid):
         return error
-    return Invalid(str(error), error.field if error.field in ("within", "action", "density", "loss") else "context")
+    fields = ("within", "action", "density", "loss", "at")
+    return Invalid(str(error), error.field if error.field in fields else "context")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, tzinfo
 from itertools import repeat
 from typing import Any
 
@@ -17,6 +18,8 @@ from manul.service.engine.losses import ReportedLoss, stated
 from manul.service.engine.model import refusal
 from manul.service.errors import Conflict, Invalid
 from manul.service.store.blocks import Block, DecisionRow, decision_rows, pack_columns
+
+AHEAD_SECONDS = 60.0  # by which the clock of a caller may be ahead
 
 
 class Request:
@@ -65,6 +68,12 @@ class Decide(Request):
         if len(widths) > 1:
             raise Invalid("contexts of one batch must have the same number of values.", "context")
         self.withins = [None if each.within is None else loop.space.check_within(each.within) for each in self.asked]
+        if loop.settings.spend_at_most is not None:
+            loop.check_account()
+        for place, each in enumerate(self.asked):
+            if each.at is not None and loop.settings.spend_at_most is None:
+                field = "at" if self.alone else f"decisions[{place}].at"
+                raise Invalid("at is for a loop with spend_at_most, and this one has none. Leave it out.", field)
 
 
 class Report(Request):
@@ -136,13 +145,21 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
     if named:
         keys = [number if id_ is None else seed_of(loop.name, id_) for number, id_ in zip(numbers, ids, strict=True)]
     matrix, epoch = matrix_of(contexts), loop.epoch
-    decisions, model, tickets = loop.model.draw(numbers, keys, contexts, withins, actions, matrix)
+    times = () if loop.model.limits is None else [time_of(each, time, loop.zone) for each in asked]
+    decisions, model, tickets = loop.model.draw(numbers, keys, contexts, withins, actions, matrix, times)
+    requested: Sequence[Any] = [None] * len(asked)
+    if loop.model.limits is not None and isinstance(decisions, list):
+        drawn_from = [each.within for each in decisions]
+        requested = [
+            None if drawn == within else list(within or ()) for drawn, within in zip(drawn_from, withins, strict=True)
+        ]
+        withins = drawn_from
     chosen, densities, floors, by_knob, windows, levels = split(decisions)
     kept: Iterable[Any] = repeat(None)
     if named and tickets[0] is not None:
         kept = [None if id_ is None else action for id_, action in zip(ids, actions, strict=True)]
     first_half = (numbers, ids, contexts, withins, chosen, densities, repeat(time), repeat(model), repeat(False))
-    last_half = (floors, by_knob, tickets, repeat(epoch), kept, windows, levels)
+    last_half = (floors, by_knob, tickets, repeat(epoch), kept, windows, levels, requested)
     rows = decision_rows(zip(*first_half, *last_half, strict=False))
     place = 0
     for request in requests:
@@ -152,6 +169,16 @@ def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Blo
         return None
     columns = (numbers, decisions.actions, decisions.densities, matrix, withins, decisions.floors)
     return pack_columns(time, model, *columns, epoch, windows_of(decisions))
+
+
+def time_of(asked: wire.NewDecision, now: float, zone: tzinfo) -> datetime:
+    """The time of a decision. One in the future would begin a period that has not come, and end the current one."""
+    if asked.at is None:
+        return datetime.fromtimestamp(now, UTC)
+    at = asked.at if asked.at.tzinfo is not None else asked.at.replace(tzinfo=zone)
+    if at.timestamp() > now + AHEAD_SECONDS:
+        raise Invalid(f"at must be at most a minute later than now, got {asked.at.isoformat()}.", "at")
+    return at
 
 
 def seed_of(loop: str, given: str) -> int:

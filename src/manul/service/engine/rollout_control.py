@@ -38,6 +38,9 @@ class RolloutControl:
     async def start(self, loop: Loop, settings: NewRollout) -> None:
         """Start a rollout. If it is running with the same settings, nothing changes; other settings start a new test. One that
         has ended starts again only with `restart`."""
+        if loop.settings.spend_at_most is not None:
+            rule = "has a budget, and a rollout has a baseline that spends money which the loop does not count"
+            raise Conflict(f"loop {loop.name!r} {rule}. Create the loop without spend_at_most.", "loop")
         running, again = loop.model.rollout, settings.restart
         settings = msgspec.structs.replace(settings, restart=False)
         if settings.webhook is not None:

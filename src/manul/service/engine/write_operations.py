@@ -12,7 +12,7 @@ from manul.service.engine import losses as loss_events
 from manul.service.engine.group_commit import Operation
 from manul.service.engine.loop import Loop
 from manul.service.engine.requests import Observe, Request
-from manul.service.errors import Conflict, Invalid, Problem, Unknown
+from manul.service.errors import Conflict, Invalid, Problem, Unavailable, Unknown
 from manul.service.store import OUTCOMES, Collision, Event, Fact, Kind, Lookup, Transaction
 from manul.service.store.blocks import OWN, Block, DecisionRow, pack
 
@@ -68,6 +68,7 @@ class WriteGroup(WriteEvents):
         self._requests, self._block, self._time, self._finish = requests, block, time, finish
         self._rows = [row for each in requests for row in each.rows]
         self._voids: list[int] = []
+        self._fresh: list[int] = []
         # The ids of the losses; those of the service with the numbers of their decisions.
         ids = {loss.id for each in requests for loss in each.losses}
         self._reported = {each: own_number(each) if each.startswith(OWN) else None for each in ids}
@@ -81,6 +82,7 @@ class WriteGroup(WriteEvents):
 
     def apply(self, transaction: Transaction) -> None:
         """Find out what is new, then write it."""
+        self._check_account(transaction)
         loop, fresh = self._loop.number, self._find_new(transaction)
         facts = self._find_outcomes(transaction, fresh)
         claimed = {each.id: each.number for each in fresh if each.id is not None}
@@ -91,6 +93,7 @@ class WriteGroup(WriteEvents):
         blocks += [pack([each for _, each in group]) for _, group in groupby(enumerate(rest), key=_block_key)]
         for each in blocks:
             transaction.add_block(loop, each, waits=self._loop.settings.wait is not None)
+        self._note_limits(fresh, facts)
         if self._rows and self._loop.model.rollout is not None:
             # Numbers of repeated requests and of observations here, and of earlier requests that failed.
             self._voids += self._loop.numbers.take_void()
@@ -98,6 +101,27 @@ class WriteGroup(WriteEvents):
             unused = (each.number for each in self._rows if each.number not in used)
             facts += voids([*self._voids, *unused], self._time)
         self._add(transaction, facts)
+
+    def _note_limits(self, fresh: Sequence[DecisionRow], facts: list[Fact]) -> None:
+        """Add what the new decisions are expected to spend and keep, before the outcomes."""
+        limits, self._fresh = self._loop.model.limits, [each.number for each in fresh]
+        text = None if limits is None else limits.event(self._fresh)
+        if text is None:
+            return
+        facts.insert(0, (Event(0, fresh[0].number, "limits", 0.0, self._time, None, text), fresh[0]))
+
+    def _check_account(self, transaction: Transaction) -> None:
+        """Refuse decisions that were drawn before something was spent, or the amount changed, of which this replica did not know:
+        another one did it, or this one did and never heard that it had succeeded."""
+        loop = self._loop
+        if not loop.is_shared or loop.settings.spend_at_most is None:
+            return
+        limits, drawn = loop.model.limits, [each.model for each in self._rows if not each.observed]
+        assert limits is not None
+        if drawn and not limits.own.issuperset(transaction.limits_after(loop.number, min(drawn))):
+            raise Unavailable(
+                f"The account of loop {loop.name!r} has just changed. Nothing was changed; retry.", "loop"
+            )
 
     def _find_new(self, transaction: Transaction) -> list[DecisionRow]:
         """The decisions and observations to store; those whose id exists are answered from the store."""
@@ -187,8 +211,16 @@ class WriteGroup(WriteEvents):
         loss, parts = report.loss, report.parts
         if loss is None and (outcome.wait is None or outcome.has_needed(parts or {})):
             loss = self._value(decision, parts or {}, field, strict=outcome.wait is None)
+        if outcome.wait is None:
+            self._check_costs(decision, parts or {}, field)
         text = loss_events.parts_text(parts, judged=report.loss is not None)
         return status, Event(0, decision.number, kind, loss or 0.0, self._time, report.key, text)
+
+    def _check_costs(self, decision: DecisionRow, parts: Mapping[str, float], field: str) -> None:
+        try:
+            self._loop.model.check_costs(decision, parts)
+        except InputError as error:
+            raise Invalid(str(error), field) from None
 
     def _value(self, decision: DecisionRow, parts: Mapping[str, float], field: str, *, strict: bool) -> float:
         """The loss that the formula gives; without `strict`, an amount may come later."""
@@ -224,10 +256,16 @@ class WriteGroup(WriteEvents):
     def on_commit(self) -> None:
         if self._rows:
             self._loop.note_first()
+        limits = self._facts[0][0] if self._facts else None
+        if limits is not None and limits.kind == "limits":
+            self._loop.model.note_stored(self._fresh, limits.number)
+        fresh = {*self._fresh}
+        self._loop.model.release(each.number for each in self._rows if each.number not in fresh)
         super().on_commit()
 
     def answer(self, error: Exception | None) -> None:
         if error is not None and self._rows:
+            self._loop.model.release(each.number for each in self._rows)
             self._loop.model.forget_unstored()
             self._loop.numbers.void([*self._voids, *(each.number for each in self._rows)])
         self._finish(error)
@@ -246,7 +284,8 @@ def _is_repeat(row: DecisionRow, before: DecisionRow) -> bool:
 
 
 def _question(row: DecisionRow) -> tuple[object, ...]:
-    asked = (row.context, row.within, row.observed)
+    within = row.within if row.requested is None else tuple(row.requested) or None
+    asked = (row.context, within, row.observed)
     return (*asked, row.action, row.density, row.densities, row.floor) if row.observed else asked
 
 

@@ -61,7 +61,8 @@ _decision = bodies.decoder(wire.NewDecision)
 _loss = bodies.decoder(wire.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
-    kind: bodies.decoder(kind) for kind in (NewLoop, NewRollout, wire.NewDecisions, wire.NewObservation, wire.NewLosses)
+    kind: bodies.decoder(kind)
+    for kind in (NewLoop, NewRollout, wire.NewBudget, wire.NewDecisions, wire.NewObservation, wire.NewLosses)
 }
 
 
@@ -190,6 +191,11 @@ class Routes:
     async def replace(self, request: Request) -> Response:
         loop = await self._loop(request)
         await self.engine.replace(loop, await self._body(request, self.engine.limits.model))
+        return json(await self._status(loop))
+
+    async def change_budget(self, request: Request) -> Response:
+        loop, asked = await self._loop(request), await self._parse(request, wire.NewBudget)
+        await self.engine.change_budget(loop, asked.amount)
         return json(await self._status(loop))
 
     async def report(self, request: Request) -> Response:

@@ -44,6 +44,23 @@ GAUGES = {
     "uneven": "1 if the arms lack losses at different rates, so that the learner does not move up.",
     "unsent": "Moves that the webhook has not received yet.",
 }
+BUDGET = {
+    "amount": "Amount of the budget.",
+    "available": "What the current period of the budget has.",
+    "spent": "What the current period has spent.",
+    "held": "What is held back for decisions that wait for their cost.",
+    "left": "What is left of the budget in the current period.",
+    "pace": "What was spent relative to what was planned so far.",
+    "forecast": "What will be spent at the end of the period at this pace.",
+    "price": "What a decision must earn for one that it spends, beyond the one itself.",
+    "gone": "1 if the budget is gone early in its period.",
+}
+KEPT = {
+    "mean": "Mean of what is kept, of about the latest 1,000 outcomes.",
+    "value": "The bound on the mean.",
+    "price": "Price of what is kept.",
+    "out_of_reach": "1 if the bound cannot be kept.",
+}
 # Upper bounds of the histogram's buckets.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OTHER = "other"
@@ -133,7 +150,7 @@ def text(
     if statuses is not None:
         lags = {_labels(each.name): max(0, each.events - each.model) for each in statuses}
         lines += _metric("learner_lag", "gauge", "Events that the model has not learned yet.", lags)
-        for name, kind, meaning, samples in outcome_metrics(statuses):
+        for name, kind, meaning, samples in (*outcome_metrics(statuses), *limit_metrics(statuses)):
             lines += _metric(name, kind, meaning, samples)
     deviations = {_labels(loop.name): loop.history.deviation for loop in list(engine.loops.values())}
     lines += _metric(
@@ -170,6 +187,21 @@ def outcome_metrics(statuses: Statuses) -> Iterator[Metric]:
     yield "outcomes", "counter", "Decisions with an outcome.", outcomes
     yield "loss_sum", "gauge", "Sum of the losses of all outcomes.", sums
     yield "wait_seconds", "gauge", "Age at which decisions get their outcome, if the loop has a wait.", waits
+
+
+def limit_metrics(statuses: Statuses) -> Iterator[Metric]:
+    """The budgets, and what is kept, of the loops that have some."""
+    for limit, meanings, trouble in (("budget", BUDGET, "gone"), ("kept", KEPT, "out_of_reach")):
+        states = {_labels(each.name): getattr(each, limit) for each in statuses}
+        values = {
+            loop: {**asdict(state), trouble: int(state.trouble is not None)}
+            for loop, state in states.items()
+            if state is not None
+        }
+        for name, meaning in meanings.items():
+            known = {loop: row[name] for loop, row in values.items() if row[name] is not None}
+            if known:
+                yield f"{limit}_{name}", "gauge", meaning, known
 
 
 def rollout_metrics(rollouts: Sequence[Rollout]) -> Iterator[Metric]:

@@ -66,6 +66,8 @@ OPERATIONS = (
               summary="Resume learning, beginning with the losses that arrived during the pause."),
     Operation(name="promote", method="POST", path=f"{ONE}/promote", right="admin", answers=wire.Status,
               summary="Promote an apprentice: from now on the loop decides. A rollout ends, and the learner makes all decisions."),
+    Operation(name="change_budget", method="PUT", path=f"{ONE}/budget", right="admin", asks=wire.NewBudget, answers=wire.Status,
+              summary="Change the amount of a budget, also of the current period. Nothing else of it can be changed."),
     Operation(name="start_rollout", method="PUT", path=f"{ONE}/rollout", right="admin", asks=NewRollout, answers=Rollout,
               summary="Start a rollout: the learner takes over from a baseline by evidence. Other settings start a new test; one that "
                       "has ended starts again only with restart."),

@@ -185,7 +185,7 @@ class History:
         counted = [
             (event, decision)
             for event, decision in facts
-            if decision is not None and event.kind not in ("part", "overdue") and math.isfinite(decision.time)
+            if decision is not None and event.kind not in ("part", "overdue", "limits") and math.isfinite(decision.time)
         ]
         counted = [fact for fact in counted if isinstance(fact[1].action, float) or self._has(fact[1].action)]
         if not counted:

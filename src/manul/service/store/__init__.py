@@ -11,7 +11,9 @@ from msgspec import Struct
 from manul.service.errors import Unavailable, Unknown
 from manul.service.store.blocks import Block, DecisionRow
 
-Kind = Literal["loss", "part", "default", "combined", "late", "import", "rollout", "void", "overdue", "damaged"]
+Kind = Literal[
+    "loss", "part", "default", "combined", "late", "import", "rollout", "void", "overdue", "limits", "damaged"
+]
 
 # The kinds of events that are outcomes: the model learns these, and each decision has at most one.
 OUTCOMES: tuple[Kind, ...] = ("loss", "default", "combined")
@@ -23,8 +25,9 @@ class Event(NamedTuple):
     `loss` is the outcome, `part` one of several losses that will be combined, `default` and `combined` the outcome at the
     end of the wait, `late` a loss reported after it, and `import` a model that replaces the previous one. `rollout` is what
     the owner does to a rollout, `void` a number that no decision has, so that no rollout waits for its loss, and `overdue` a
-    decision that a rollout does not wait for any more. `damaged` is a row that cannot be read. `parts` are those of the outcome
-    as JSON, if some were reported (`engine.losses`).
+    decision that a rollout does not wait for any more. `limits` says what decisions from this one on are expected to spend and keep,
+    or the amount of a budget (`engine.loop_limits`). `damaged` is a row that cannot be read. `parts` are those of the outcome as JSON,
+    if some were reported (`engine.losses`).
     """
 
     number: int
@@ -193,6 +196,10 @@ class Transaction(Protocol):
 
     def add_events(self, loop: int, events: Iterable[Event]) -> list[Event]:
         """Add events; returns them with the numbers they were assigned."""
+
+    def limits_after(self, loop: int, event: int) -> list[int]:
+        """The numbers of events of the kind "limits" after an event that other transactions have added; no replica can add events
+        until this one ends."""
 
     def take_expired(self, loop: int, before: float, limit: int) -> list[DecisionRow]:
         """Decisions made before a time that this method has not returned before, the oldest first.

@@ -54,6 +54,7 @@ class DecisionRow(NamedTuple):
     of the id that the service gives; None in data of earlier versions. `asked` is the action that the caller of a rollout would
     have chosen, if the decision has an id. `windows` are what the knobs were drawn from, four numbers for each
     (`actions.levels.DrawnWindows`); a decision of a rollout has `levels` instead, four numbers each. Both are None if that is unknown.
+    `requested` is the range that was asked for, empty for the whole one, if `within` is what a budget has left of it.
     """
 
     number: int
@@ -72,6 +73,7 @@ class DecisionRow(NamedTuple):
     asked: Action | None = None
     windows: list[float] | None = None
     levels: list[list[float]] | None = None
+    requested: list[float] | None = None
 
     @property
     def public_id(self) -> str:
@@ -122,6 +124,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     asked: list[Any] | None = None
     windows: bytes | None = None
     levels: list[list[list[float]] | None] | None = None
+    requested: list[list[float] | None] | None = None
 
     @property
     def first(self) -> int:
@@ -156,13 +159,15 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
         nothing: list[Any] = [None] * len(at)
         numbers = np.frombuffer(self.numbers, "<u8")[places].tolist()
         densities, floors = (_known(column, places, nothing) for column in (self.densities, self.floors))
-        lists = (self.ids, self.tickets, self.asked, self.levels)
-        ids, tickets, asked, levels = (nothing if each is None else [each[place] for place in at] for each in lists)
+        lists = (self.ids, self.tickets, self.asked, self.levels, self.requested)
+        ids, tickets, asked, levels, cut = (
+            nothing if each is None else [each[place] for place in at] for each in lists
+        )
         contexts = self._contexts(places, at)
         shared = (repeat(self.time), repeat(self.model), repeat(self.observed))
         actions, withins, by_knob = self._knobs(places, at)
         first = (numbers, ids, contexts, withins, actions, densities)
-        last = (floors, by_knob, tickets, repeat(self.epoch), asked, self._windows(places, nothing), levels)
+        last = (floors, by_knob, tickets, repeat(self.epoch), asked, self._windows(places, nothing), levels, cut)
         return decision_rows(zip(*first, *shared, *last, strict=False))
 
     def _windows(self, places: Any, nothing: list[None]) -> list[Any]:
@@ -229,6 +234,7 @@ def pack(decisions: Sequence[DecisionRow]) -> Block:
         "tickets": [each.ticket for each in decisions],
         "asked": [each.asked for each in decisions],
         "levels": [each.levels for each in decisions],
+        "requested": [each.requested for each in decisions],
     }
     kept = {name: values for name, values in lists.items() if any(each is not None for each in values)}
     return msgspec.structs.replace(block, observed=head.observed, windows=_pack_windows(decisions), **kept)
@@ -348,6 +354,7 @@ def _is_whole(block: Block) -> bool:
         and (block.ends is None or len(block.ends) == 16 * block.count)
         and (block.windows is None or len(block.windows) % (32 * block.count) == 0)
         and all(
-            each is None or len(each) == block.count for each in (block.ids, block.tickets, block.asked, block.levels)
+            each is None or len(each) == block.count
+            for each in (block.ids, block.tickets, block.asked, block.levels, block.requested)
         )
     )

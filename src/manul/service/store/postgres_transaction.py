@@ -32,6 +32,7 @@ UPDATE heads SET events = events + %s, outcomes = outcomes + %s, loss_sum = loss
 """
 LOCK = "SELECT events, forgets FROM heads WHERE loop = %s FOR UPDATE"
 NUMBERS = "SELECT id, decision FROM ids WHERE loop = %s AND id = ANY(%s::bytea[])"
+LIMITS_AFTER = "SELECT number FROM events WHERE loop = %s AND number > %s AND number <= %s AND kind = 'limits'"
 # OFFSET 0 makes PostgreSQL look up each decision in the index. Without statistics it would read all events of the loop.
 EVENTS_OF = f"""
 SELECT {EVENT} FROM unnest(%s::bigint[]) AS wanted,
@@ -69,6 +70,7 @@ class PostgresTransaction:
         self._recent, self._has_first, self._forgets = recent, has_first, forgets
         self._blocks: list[tuple[int, Block]] = []
         self._heads: dict[int, int] = {}
+        self._first_heads: dict[int, int] = {}  # when they were locked
         # By loop: numbers of ids and events of decisions that were prefetched, and events that `finish` writes.
         self._known_ids: dict[int, dict[str, int]] = {}
         self._known_events: dict[int, dict[int, list[Event]]] = {}
@@ -161,6 +163,10 @@ class PostgresTransaction:
             return {number: list(known[number]) for number in numbers if known[number]}
         self._write_events()
         return events_of(self._read, loop, numbers)
+
+    def limits_after(self, loop: int, event: int) -> list[int]:
+        self._lock(loop)
+        return [number for (number,) in self._read(LIMITS_AFTER, loop, event, self._first_heads[loop])]
 
     def prefetch(self, lookups: Sequence[Lookup]) -> None:
         """Read what `numbers`, `decisions` and `events_of` will be asked for, and lock the loops, in order of their numbers."""
@@ -294,6 +300,7 @@ class PostgresTransaction:
             self._recent.drop(loop)
         if forgets is not None:
             self._heads[loop], self._forgets[loop] = int(rows[0][0]), forgets
+            self._first_heads.setdefault(loop, self._heads[loop])
 
     def _read(self, query: str, *values: object) -> list[Any]:
         return self._run(query, values).fetchall()

@@ -135,6 +135,11 @@ class SqliteTransaction:
                     known.setdefault(event.decision, []).append(event)
         return known | events_of(self._read, loop, unknown)
 
+    def limits_after(self, loop: int, event: int) -> list[int]:
+        query = "SELECT number FROM events WHERE loop = ? AND number > ? AND number <= ? AND kind = 'limits'"
+        last = self._counts[loop].events if loop in self._counts else 0
+        return [number for (number,) in self._read(query, loop, event, last)]
+
     def prefetch(self, lookups: Sequence[Lookup]) -> None:
         """Nothing: a read from the file needs no round trip."""
 

@@ -3,6 +3,7 @@ import { ask, at } from "./api.js"
 import { Heat, Lines } from "./charts.js"
 import { clock, count, key, make, milliseconds, number, seconds, text as shown } from "./format.js"
 import { describe, fill, KnobCharts, knobsOf, middleAction, Pair } from "./knobs.js"
+import { LimitsCard } from "./limits.js"
 import { contextOf, defaultOf, formulaOf, inOwnUnits, reportOf, words } from "./outcomes.js"
 import { beliefs, candidates, findings } from "./report.js"
 import { RolloutCard } from "./rollout.js"
@@ -50,6 +51,7 @@ export class Board {
     this.knobs = new KnobCharts(this.part("knobs"))
     this.chart = chart
     this.rollout = new RolloutCard(this, change, abort)
+    this.limits = new LimitsCard(this)
   }
 
   part(name) {
@@ -92,6 +94,7 @@ export class Board {
     this.traffic(summary)
     this.waiting(summary)
     await this.rollout.refresh(summary)
+    this.limits.refresh(summary)
     candidates(this.part("candidates"), summary.examined, summary.status)
     beliefs(this.part("beliefs"), summary.examined)
     findings(this.part("findings"), summary.examined, summary.status)
