@@ -17,10 +17,11 @@ ASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=lib
 # resident memory, which sanitizers multiply.
 SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py floors.py forest.py greedy.py knobs.py knob_limits.py named_critic.py nearby.py part_models.py) \
   $(addprefix tests/contexts/test_,conversion.py hostile_contexts.py json_dates.py batches.py sparse_features.py) \
+  $(addprefix tests/c_api/test_,c_library.py c_examples.py hostile_c_files.py) \
   tests/utils/test_hostile_files.py tests/utils/test_mutations.py -k "not twins and not learned_apart and not instruction_set"
 SOURCES := pyproject.toml CMakeLists.txt tests/golden.cpp $(shell find src/core -type f)
 
-.PHONY: demo test test-whole test-all chromium sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
+.PHONY: demo test test-whole test-all chromium rust sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -29,10 +30,10 @@ demo: .venv/run
 test: .venv/dev
 	$(PYTEST) -m "not whole"
 
-test-whole: .venv/dev chromium
+test-whole: .venv/dev chromium rust
 	$(PYTEST) -m whole
 
-test-all: .venv/dev chromium
+test-all: .venv/dev chromium rust
 	$(PYTEST)
 
 # The dashboard is tested in Debian's Chromium; if it cannot be installed, the tests report what is missing.
@@ -40,14 +41,19 @@ chromium:
 	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 	  || { apt-get update -qq; apt-get install -qq -y chromium chromium-driver >/dev/null; } || true
 
+# For the example in Rust.
+rust:
+	@command -v rustc >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+	  || { apt-get update -qq; apt-get install -qq -y --no-install-recommends rustc >/dev/null; } || true
+
 # Runs the core's tests and the mutation tests of files and contexts under AddressSanitizer and UBSan, which abort on any report.
-sanitize: .venv/dev build/sanitize/built
+sanitize: .venv/dev rust build/sanitize/built
 	rm -rf build/sanitize/site
 	mkdir -p build/sanitize/site
 	cp -rs "$(CURDIR)/src/manul" build/sanitize/site/
 	cp build/sanitize/core/manul/_core*.so build/sanitize/site/manul/
 	PYTHONPATH="$(CURDIR)/build/sanitize/site:$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')" \
-	  LD_PRELOAD="$(ASAN)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  MANUL_C_LIBRARY="$(CURDIR)/build/sanitize/core/manul/c/libmanul.so" LD_PRELOAD="$(ASAN)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  build/sanitize/venv/bin/python -m pytest -n 2 $(SANITIZED)
 
 lint: .venv/dev
@@ -55,7 +61,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/clang-format --dry-run -Werror $$(find src/core benchmarks tests -name '*.?pp')
+	$(BIN)/clang-format --dry-run -Werror $$(find src/core benchmarks tests js/native -name '*.?pp')
 
 docs: .venv/dev
 	$(BIN)/python docs/generate.py

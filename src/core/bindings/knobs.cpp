@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bindings/context_batch.hpp"
+#include "knobs/operation_names.hpp"
 #include "play/knobs_player.hpp"
 
 namespace manul {
@@ -308,22 +309,11 @@ void bind_many(nb::class_<KnobsPlayer, BasePlayer>& type) {
 
 // The operations by their names in formulas.
 Program to_program(const std::vector<FormulaStep>& steps) {
-  static const std::pair<const char*, Operation> names[] = {
-      {"number", Operation::number},   {"value", Operation::value},       {"option", Operation::option},
-      {"field", Operation::field},     {"negative", Operation::negative}, {"abs", Operation::absolute},
-      {"exp", Operation::exponential}, {"log", Operation::logarithm},     {"not", Operation::negation},
-      {"+", Operation::add},           {"-", Operation::subtract},        {"*", Operation::multiply},
-      {"/", Operation::divide},        {"**", Operation::power},          {"min", Operation::minimum},
-      {"max", Operation::maximum},     {"<", Operation::below},           {"<=", Operation::at_most},
-      {">", Operation::above},         {">=", Operation::at_least},       {"==", Operation::equal},
-      {"!=", Operation::different},    {"and", Operation::both},          {"or", Operation::either},
-      {"if", Operation::choose}};
   std::vector<Instruction> instructions;
   for (const auto& [name, number] : steps) {
-    const auto* found =
-        std::find_if(std::begin(names), std::end(names), [&](auto& each) { return name == each.first; });
-    if (found == std::end(names)) throw Rejected();
-    instructions.push_back({found->second, number});
+    const auto operation = operation_named(name);
+    if (!operation) throw Rejected();
+    instructions.push_back({*operation, number});
   }
   return Program(std::move(instructions));
 }

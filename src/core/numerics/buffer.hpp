@@ -51,8 +51,8 @@ class Buffer {
       ::operator delete(data_, std::align_val_t{line});
   }
 
-  static constexpr std::size_t line = 64;                    // bytes of a cache line
-  static constexpr std::size_t most = std::size_t{1} << 62;  // bytes; no sum of sizes can overflow
+  static constexpr std::size_t line = 64;                                // bytes of a cache line
+  static constexpr std::size_t most = static_cast<std::size_t>(-1) / 4;  // bytes; no sum of sizes can overflow
 
   static std::size_t bytes(std::size_t size) {
     if (size > most / sizeof(T)) throw std::bad_alloc();

@@ -1,14 +1,26 @@
 // Runs several players at once, each in one thread.
 #pragma once
 
-#include <atomic>
-#include <exception>
-#include <thread>
 #include <vector>
 
 #include "play/player.hpp"
 
+#ifndef __wasm__  // which has no threads
+#include <atomic>
+#include <exception>
+#include <thread>
+#endif
+
 namespace manul {
+
+#ifdef __wasm__
+
+template <class Task>
+void in_threads(std::size_t count, std::size_t, Task&& task) {
+  for (std::size_t i = 0; i < count; ++i) task(i);
+}
+
+#else
 
 // Joins its threads at the end, as std::jthread does, which not every standard library has.
 struct Crew {
@@ -38,6 +50,8 @@ void in_threads(std::size_t count, std::size_t threads, Task&& task) {
   }
   if (failure) std::rethrow_exception(failure);
 }
+
+#endif
 
 // Runs the same rounds, each player with its own table.
 inline void simulate_all(const std::vector<Player*>& players, const std::vector<const Table*>& tables,
