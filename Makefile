@@ -21,7 +21,7 @@ SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py floors.py forest
   tests/utils/test_hostile_files.py tests/utils/test_mutations.py -k "not twins and not learned_apart and not instruction_set"
 SOURCES := pyproject.toml CMakeLists.txt tests/golden.cpp $(shell find src/core -type f)
 
-.PHONY: demo test test-whole test-all chromium rust sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
+.PHONY: demo test test-whole test-all chromium rust promtool sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -30,10 +30,10 @@ demo: .venv/run
 test: .venv/dev
 	$(PYTEST) -m "not whole"
 
-test-whole: .venv/dev chromium rust
+test-whole: .venv/dev chromium rust promtool
 	$(PYTEST) -m whole
 
-test-all: .venv/dev chromium rust
+test-all: .venv/dev chromium rust promtool
 	$(PYTEST)
 
 # The dashboard is tested in Debian's Chromium; if it cannot be installed, the tests report what is missing.
@@ -45,6 +45,15 @@ chromium:
 rust:
 	@command -v rustc >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 	  || { apt-get update -qq; apt-get install -qq -y --no-install-recommends rustc >/dev/null; } || true
+
+# The alerts are tested with Prometheus's promtool, from Debian's package without installing its service.
+promtool: build/prometheus/usr/bin/promtool
+
+build/prometheus/usr/bin/promtool:
+	@rm -rf build/prometheus && mkdir -p build/prometheus
+	@command -v promtool >/dev/null || ! command -v apt-get >/dev/null || { cd build/prometheus && chmod 755 . \
+	  && { apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }; } 2>/dev/null \
+	  && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; } || true
 
 # Runs the core's tests and the mutation tests of files and contexts under AddressSanitizer and UBSan, which abort on any report.
 sanitize: .venv/dev rust build/sanitize/built

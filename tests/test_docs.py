@@ -7,10 +7,11 @@ import re
 import subprocess
 import sys
 import tomllib
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner
 
 import manul
@@ -24,7 +25,11 @@ LOADED = re.compile(r"""(?:<(?:script|img|iframe)[^>]*\ssrc|<link[^>]*\shref)=["
 
 
 def generator():
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    return script("generate")
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -102,6 +107,21 @@ def test_the_pages_build_without_a_warning_and_load_nothing_from_elsewhere(tmp_p
     pages = [*(tmp_path / "site").rglob("*.html"), *(tmp_path / "site").rglob("*.css")]
     assert len(pages) > 20
     assert not [page for page in pages if LOADED.search(page.read_text())]
+    index = (tmp_path / "site/llms.txt").read_text()
+    links = re.findall(r"\]\(([^)]+)\)", index)
+    assert len(links) > 20
+    assert all((tmp_path / "site" / link).is_file() for link in links)
+
+
+def test_the_index_for_language_models_has_every_page_of_the_navigation_with_a_sentence():
+    module = script("llms")
+    config = SimpleNamespace(**yaml.safe_load((ROOT / "mkdocs.yml").read_text()))
+    text = module.llms_text(config, DOCS)
+    lines = re.findall(r"^- \[(.+)\]\((\S+)\.(?:md|html)\): (.+)$", text, re.MULTILINE)
+    assert [path for _, path, _ in lines] == [each.removesuffix(".md") for each in module.paths(config.nav)]
+    assert all(re.fullmatch(r"\S.{15,}\.", sentence) for _, _, sentence in lines), lines
+    assert "(reference/python.html)" in text  # its source has only the names of what it describes
+    assert "(how-to/online.md)" in text
 
 
 def test_the_help_says_how_to_complete_names():

@@ -1,5 +1,6 @@
 """docs/operate.md and the alerts say what the code does."""
 
+import json
 import math
 import re
 
@@ -15,6 +16,9 @@ from tests.service.conftest import Service, run
 
 PAGE = (ROOT / "docs/operate.md").read_text()
 RULES = yaml.safe_load((ROOT / "deploy/alerts.yaml").read_text())["groups"][0]["rules"]
+DASHBOARD = json.loads((ROOT / "deploy/grafana.json").read_text())
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+EXPRESSIONS = [target["expr"] for panel in PANELS for target in panel["targets"]]
 UNITS = {"MiB": 2**20, "KiB": 2**10, "": 1}
 DEFAULTS = {
     name: value for name, value in zip(Limits.__struct_fields__, Limits.__struct_defaults__, strict=True) if value
@@ -40,7 +44,7 @@ ADS = {
 
 
 @run
-async def test_alerts_and_the_table_of_metrics_use_metrics_that_exist(tmp_path):
+async def test_alerts_the_dashboard_and_the_table_of_metrics_use_metrics_that_exist(tmp_path):
     service = Service(tmp_path / "decisions.db")
     async with service.running():
         await service.post("", 201, name="heat", actions=[20, 70], parts={"returned": "yes/no"})
@@ -55,8 +59,30 @@ async def test_alerts_and_the_table_of_metrics_use_metrics_that_exist(tmp_path):
     known = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     used = {name.removesuffix("_bucket") for rule in RULES for name in re.findall(r"manul_\w+", rule["expr"])}
     assert used <= known
+    asked = "\n".join(
+        EXPRESSIONS + [each["definition"] for each in DASHBOARD["templating"]["list"] if "definition" in each]
+    )
+    assert {name.removesuffix("_bucket") for name in re.findall(r"manul_\w+", asked)} <= known
+    labels = {"job", "instance"} | set(re.findall(r'(\w+)="', text)) | {"token"}  # the first two are Prometheus's own
+    assert set(re.findall(r'(\w+)=~?"', asked)) <= labels
+    assert {name for names in re.findall(r"by \(([\w, ]+)\)", asked) for name in names.split(", ")} <= labels
     table = PAGE.partition("| metric |")[2].partition("\n\n")[0]
     assert set(re.findall(r"manul_\w+", table)) <= known <= set(re.findall(r"manul_\w+", PAGE))
+
+
+def test_the_dashboard_has_panels_that_do_not_overlap_and_say_what_they_show():
+    taken = [
+        (at["x"] + x, at["y"] + y)
+        for at in (panel["gridPos"] for panel in DASHBOARD["panels"])
+        for x in range(at["w"])
+        for y in range(at["h"])
+    ]
+    assert len(taken) == len(set(taken))
+    assert max(x for x, _ in taken) == 23
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+    assert all(panel["description"].endswith(".") for panel in PANELS)
+    variables = {each["name"] for each in DASHBOARD["templating"]["list"]} | {"__rate_interval"}
+    assert set(re.findall(r"\$\{?(\w+)", json.dumps(PANELS))) <= variables
 
 
 def test_alerts_on_latency_ask_for_a_bucket_and_a_route_that_exist():

@@ -74,6 +74,8 @@ def _defaults() -> dict[str, str]:
 @click.option("--max-model-bytes", "model", type=Integer(1), help="Maximum size of a model.")
 @click.option("--max-loops", "loops", type=Integer(1), help="Maximum number of loops.")
 @click.option("--max-loop-bytes", "loop_bytes", type=Integer(1), help="Maximum memory of a loop.")
+@click.option("--max-downloads", "downloads", type=Integer(1), help="Maximum downloaded models kept of a loop.")
+@click.option("--max-download-bytes", "download_bytes", type=Integer(1), help="Maximum size of these together.")
 @click.option("--max-connections", "connections", type=Integer(1), help="Maximum open connections.")
 @click.option(
     "--max-total-body-bytes",

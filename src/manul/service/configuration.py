@@ -21,9 +21,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Per request: bytes of the request line and headers (`head`), number of headers, bytes of the body (`batch_body` and
     `model` for a batch or a model), elements of a batch, features of a context. In total: loops, bytes of a loop's model in
-    memory, open connections, bytes of bodies in memory. In seconds: for the head to arrive, for the body, and for an idle
-    connection. Requests per second of each token (`rate`), or of all callers if there are no tokens; a batch counts as its
-    elements.
+    memory, downloaded models that are kept of a loop (`downloads`, `download_bytes`), open connections, bytes of bodies in
+    memory. In seconds: for the head to arrive, for the body, and for an idle connection. Requests per second of each token
+    (`rate`), or of all callers if there are no tokens; a batch counts as its elements.
     """
 
     head: Count = 32 * 2**10
@@ -35,6 +35,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     model: Count = 256 * 2**20  # as `loop_bytes`, so that what can be downloaded can be uploaded
     loops: Count = 1000
     loop_bytes: Count = 256 * 2**20
+    downloads: Count = 100
+    download_bytes: Count = 256 * 2**20
     connections: Count = 1000
     all_bodies: Count = 64 * 2**20
     head_seconds: Seconds = 10.0

@@ -98,6 +98,23 @@ Keep = Annotated[
         examples=[["bought", ">=", 0.05]],
     ),
 ]
+Signature = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9a-f]{64}\Z",
+        description="The SHA-256 of the bytes of a model that was downloaded, in hexadecimal.",
+    ),
+]
+# With a signature and a number, the id of a decision has at most 128 characters.
+Copy = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9._-]{1,40}\Z",
+        description="Tells the copies of one model apart: a text that no other copy has.",
+        examples=["0b0d7a3e-8a57-4f0e-9f6b-3d5f5f0f7c11"],
+    ),
+]
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1, description="The number of the decision in its copy of the model.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveShare = Annotated[float, Meta(gt=0, le=1)]
 
@@ -209,7 +226,8 @@ class NewDecisions(Request, kw_only=True):
 class NewObservation(Request, kw_only=True):
     """An action that the caller chose itself, with its density and loss if they are known. `floor` is the smallest density
     that the caller gave any action. Of several knobs, `densities` may replace `density`, their product. A loop with `rewards` takes
-    a `reward`, any other a `loss`, and one with a formula `parts`."""
+    a `reward`, any other a `loss`, and one with a formula `parts`. If a downloaded `model` made the decision, its `density` must be the
+    model's, and `number` and `copy`, or `id`, say which decision it was, so that it is learned once."""
 
     action: Action
     context: Context = None
@@ -221,6 +239,22 @@ class NewObservation(Request, kw_only=True):
     loss: float | None = None
     reward: float | None = None
     parts: Parts | None = None
+    model: Signature | None = None
+    number: Number | None = None
+    copy: Copy | None = None
+
+    @property
+    def known_id(self) -> str | None:
+        """The id of the observation: the caller's own, or that of a decision of a downloaded model."""
+        if self.id is not None or self.model is None or self.number is None:
+            return self.id
+        return f"{self.model}:{self.number}:{self.copy or ''}"
+
+
+class NewObservations(Request, kw_only=True):
+    """Many observations. If one of them is invalid, none is stored."""
+
+    observations: list[NewObservation]
 
 
 class NewLoss(Request, kw_only=True):
@@ -284,6 +318,12 @@ class Observed(Struct, kw_only=True):
     """Confirms that an observation is stored."""
 
     id: str
+
+
+class Observations(Struct, kw_only=True):
+    """One confirmation per observation, in order."""
+
+    observations: list[Observed]
 
 
 class Loss(Struct, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from manul.errors import FileError, ParameterError
-from manul.service.store import Event, Snapshot, backup_file
+from manul.service.store import DownloadPiece, Event, Snapshot, backup_file
 from manul.service.store.backup import backup, restore
 from manul.service.store.store_registry import open_store
 from tests.service.conftest import STORES, empty_store
@@ -40,6 +40,7 @@ def filled(kept):
         transaction.add_piece(first, 3, 0, b"\xffsnap")
         transaction.add_piece(first, 3, 1, b"shot")
         transaction.add_snapshot(first, Snapshot(3, b"", 2, 0, b"history"), keep=2, pieces=2)
+        transaction.add_download(first, DownloadPiece("5167", 0, 1, 7.0, b"\xffmodel"))
         transaction.change_loop(first, paused=True)
         transaction.delete_loop(kept.loop)
     kept.loop = first
@@ -76,7 +77,7 @@ def test_a_restored_store_has_every_row_of_the_original(saved, target, tmp_path)
     assert last == 2
     assert {name: len(rows) for name, rows in tables.items()} == {
         "loops": 1, "counts": 1, "firsts": 1, "events": 3, "ids": 2, "blocks": 2, "models": 1, "snapshots": 2,
-        "pieces": 2,
+        "pieces": 2, "downloads": 1,
     }  # fmt: skip
 
 

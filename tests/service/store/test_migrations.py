@@ -10,6 +10,7 @@ import pytest
 from manul.errors import FileError
 from manul.service.store import Counts, Event, Snapshot
 from manul.service.store.blocks import DecisionRow, encode, pack
+from manul.service.store.migration import migrate
 from manul.service.store.store_registry import open_store
 from tests.service.conftest import on_postgres
 from tests.service.store import version1
@@ -113,7 +114,7 @@ def run_script(place, statement):
 def test_a_newer_version_is_refused_in_one_sentence(store):
     open_store(store).close()
     run_script(store, "UPDATE manul SET version = 99" if "://" in store else "PRAGMA user_version = 99")
-    with pytest.raises(FileError, match="has version 99, newer than 6"):
+    with pytest.raises(FileError, match="has version 99, newer than 7"):
         open_store(store)
 
 
@@ -148,3 +149,24 @@ def test_a_start_beside_a_busy_replica_waits_for_no_lock(store):
         busy.execute("LOCK TABLE blocks, events, ids, heads IN ROW EXCLUSIVE MODE")
         busy.execute("SELECT pg_advisory_lock(120354330799104)")
         open_store(store).close()
+
+
+def test_a_store_is_migrated_without_a_service(old):
+    assert str(migrate(old)) == "The store had version 1 and has version 7 now."
+    assert str(migrate(old)) == "The store has version 7 already."
+    open_store(old).close()
+
+
+@on_postgres
+def test_a_new_database_gets_its_tables_and_a_service_in_use_stays(store):
+    assert str(migrate(store)) == "The tables of version 7 were created."
+    service = open_store(store)
+    assert str(migrate(store)) == "The store has version 7 already."
+    service.close()
+
+
+def test_a_sqlite_store_in_use_is_not_migrated(tmp_path):
+    service = open_store(str(tmp_path / "decisions.db"))
+    with pytest.raises(FileError, match="in use by another process"):
+        migrate(str(tmp_path / "decisions.db"))
+    service.close()

@@ -6,7 +6,7 @@ import sqlite3
 import psycopg
 import pytest
 
-from manul.service.store import Event, Lookup, Snapshot, Store, Transaction, sqlite
+from manul.service.store import DownloadPiece, Event, Lookup, Snapshot, Store, Transaction, sqlite
 from manul.service.store.blocks import DecisionRow, pack
 from manul.service.store.store_registry import open_store
 from tests.service.conftest import on_postgres
@@ -27,6 +27,8 @@ WRITES = {
     "add_model": lambda tx, loop, last: tx.add_model(loop, last + 1, b"model"),
     "add_snapshot": lambda tx, loop, last: tx.add_snapshot(loop, Snapshot(last, b"model", 1, 0), keep=2),
     "add_piece": lambda tx, loop, last: tx.add_piece(loop, last + 1, 0, b"piece"),
+    "add_download": lambda tx, loop, last: tx.add_download(loop, DownloadPiece("new", 0, 1, last + 1.0, b"piece")),
+    "trim_downloads": lambda tx, loop, _: tx.trim_downloads(loop, keep=1, most_bytes=9),
     "forget": lambda tx, loop, last: tx.forget(loop, [block(last // 2), block(last // 2 + 1)]),
     "purge": lambda tx, *_: tx.purge(3),
     "delete_loop": lambda tx, loop, _: tx.delete_loop(loop),
@@ -42,6 +44,8 @@ READS = {
     "blocks": lambda store, loop, last: store.blocks(loop, last // 2, 3),
     "events_of": lambda store, loop, last: [store.events_of(loop, some) for some in ([last // 2], [2, last])],
     "model": lambda store, loop, _: store.model(loop, 5),
+    "downloads": lambda store, loop, _: store.downloads(loop),
+    "download": lambda store, loop, _: store.download(loop, "some"),
     "snapshot": lambda store, loop, last: [store.snapshot(loop), store.snapshot(loop, before=last)],
     "snapshots": lambda store, loop, _: store.snapshots(loop),
     "free_bytes": lambda store, *_: store.free_bytes(),
@@ -65,6 +69,8 @@ def filled(place, count):
             transaction.add_events(loop, [Event(0, number, "loss", 0.5, 1.0) for number in range(1, count + 1)])
             for event in (1, 2):
                 transaction.add_snapshot(loop, Snapshot(event, b"model", 1, 0), keep=2)
+            for place in range(2):
+                transaction.add_download(loop, DownloadPiece("some", place, 2, 1.0, b"piece"))
     with store.transaction() as transaction:
         transaction.delete_loop(1)
     store.close()

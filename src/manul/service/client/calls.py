@@ -225,18 +225,34 @@ class Calls:
         reward: float | None = None,
         parts: Mapping[str, PartValue] | None = None,
         id: str | None = None,  # noqa: A002
+        model: str | None = None,
+        number: int | None = None,
+        copy: str | None = None,
     ) -> Exchange[wire.Observed]:
         """Report an `action` that the caller chose itself in a `context`, for the apprentice of a `loop` to learn from.
 
         `density`, `densities` of several knobs, `floor` and `within` are those of a `Decision`, if known. The `loss`, the
-        `reward` or the `parts` may also be reported later. An action with the same `id` counts once.
+        `reward` or the `parts` may also be reported later. An action with the same `id` counts once. If a downloaded model
+        made the decision, `model` is the SHA-256 of its file, `number` that of the decision, and `copy` a text that tells copies of
+        the model apart; the loop may be any, and refuses a density that is not the model's.
         """
         body = {"context": to_json(context), "action": action, "density": density, "within": within}
         body |= {"loss": loss, "reward": reward}
         body |= {} if parts is None else {"parts": parts}
         body |= {} if floor is None else {"floor": floor}
         body |= {} if densities is None else {"densities": densities}
-        return (yield from self._post(_path(loop, "observations"), body | {"id": id or _new_id()}, wire.Observed))
+        body |= {"model": model, "number": number, "copy": copy} if (model, number, copy) != (None,) * 3 else {}
+        return (yield from self._post(_path(loop, "observations"), _with_id(body | {"id": id}), wire.Observed))
+
+    @call
+    def observe_many(self, loop: str, observations: Sequence[Mapping[str, Any]]) -> Exchange[list[wire.Observed]]:
+        """Report many `observations` of a `loop`, a thousand per request; each has the arguments of `observe` by name."""
+        rows = [_with_id(dict(each) | {"context": to_json(each.get("context"))}) for each in observations]
+        stored: list[wire.Observed] = []
+        for batch in _batches(rows):
+            path = _path(loop, "observations", "batch")
+            stored += (yield from self._post(path, {"observations": batch}, wire.Observations)).observations
+        return stored
 
     @call
     def pause(self, loop: str) -> Exchange[wire.Status]:
@@ -400,6 +416,12 @@ def _outcome_settings(outcome: Outcome) -> dict[str, Any]:
 
 def _id_of(decision: DecisionOrId) -> str:
     return decision if isinstance(decision, str) else decision.id
+
+
+def _with_id(observation: dict[str, Any]) -> dict[str, Any]:
+    """An observation that is known by an id, or by its number in a copy of a model."""
+    known = observation.get("model") is not None and observation.get("number") is not None
+    return observation | {"id": observation.get("id") or (None if known else _new_id())}
 
 
 def _new_id() -> str:

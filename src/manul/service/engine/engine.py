@@ -19,6 +19,7 @@ from manul.outcomes.parts import PartsReader
 from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.clock import SteadyClock
+from manul.service.engine.downloads import Downloads
 from manul.service.engine.following import Following
 from manul.service.engine.group import Groups
 from manul.service.engine.group_commit import Answers, Task, Writer, deliver_answers
@@ -79,6 +80,7 @@ class Engine:
         )
         self.groups = Groups(self.writer, self.limits, self.now, self.learn)
         self.rollouts = RolloutControl(self)
+        self.downloads = Downloads(store, self.limits, self.write, self.now)
         self._webhooks = Webhooks(self)
         self.purging = True
         self._background: list[asyncio.Task[None]] = []

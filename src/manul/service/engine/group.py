@@ -109,7 +109,7 @@ class Groups:
         for each in others:
             if isinstance(each, Observe):
                 each.make(loop, first, time)
-                first += 1
+                first += each.count
         requests = [*drawn, *others]
         finish = partial(self._finish, loop, requests)
         if requests:

@@ -28,6 +28,9 @@ class ReportedLoss(NamedTuple):
     parts: dict[str, float] | None = None
 
 
+Stated = tuple[float | None, dict[str, float] | None]  # a loss and parts that a caller states
+
+
 class EventParts(msgspec.Struct, omit_defaults=True):
     """The parts of an event, as they are stored; `judged` says that the loss was reported beside them."""
 
@@ -48,9 +51,7 @@ def parts_text(parts: Mapping[str, float] | None, *, judged: bool) -> str | None
     return None if parts is None else msgspec.json.encode(EventParts(dict(parts), judged)).decode()
 
 
-def stated(
-    outcome: Outcome, given: NewLoss | NewObservation, place: str = ""
-) -> tuple[float | None, dict[str, float] | None]:
+def stated(outcome: Outcome, given: NewLoss | NewObservation, place: str = "") -> Stated:
     """The loss and the parts that a caller states; `place` precedes fields of errors."""
     parts = None if given.parts is None else stated_parts(outcome, given, place)
     computed = outcome.formula is not None or outcome.wait is not None  # or reported until the wait ends

@@ -14,7 +14,7 @@ from manul.service import wire
 from manul.service.configuration import Limits
 from manul.service.engine.loop import Loop
 from manul.service.engine.loop_agent import matrix_of, split, windows_of
-from manul.service.engine.losses import ReportedLoss, stated
+from manul.service.engine.losses import ReportedLoss, Stated, stated
 from manul.service.engine.model import refusal
 from manul.service.errors import Conflict, Invalid
 from manul.service.store.blocks import Block, DecisionRow, decision_rows, pack_columns
@@ -91,40 +91,64 @@ class Report(Request):
 
 
 class Observe(Request):
-    """An action that the caller chose itself, and its loss if there is one."""
+    """Actions that the caller or a model that it downloaded chose, each with its loss if there is one."""
 
-    count = 1
-
-    def __init__(self, observation: wire.NewObservation) -> None:
-        self._observation = observation
+    def __init__(self, observations: Sequence[wire.NewObservation], *, alone: bool = False) -> None:
+        self._observations, self.alone = observations, alone
+        self.size = self.count = len(observations)
 
     def check(self, loop: Loop, limits: Limits) -> None:
-        given = self._observation
+        self._checked = [
+            self._row(loop, limits, given, "" if self.alone else f"observations[{place}].")
+            for place, given in enumerate(self._observations)
+        ]
+        self._with_losses = [place for place, (_, told) in enumerate(self._checked) if told is not None]
+
+    def _row(
+        self, loop: Loop, limits: Limits, given: wire.NewObservation, where: str
+    ) -> tuple[DecisionRow, Stated | None]:
+        """An observation as it is stored, but for its number and time, and its loss."""
         context = loop.model.context(given.context)
-        check_context(loop, context, limits)
-        self._stated = None
+        check_context(loop, context, limits, f"{where}context")
+        told: Stated | None = None
         if given.loss is not None or given.reward is not None or given.parts is not None:
-            self._stated = stated(loop.settings.outcome, given)
-        within = loop.space.check_within(given.within)
-        loop.model.check(context, within)
+            told = stated(loop.settings.outcome, given, where)
         try:
+            within = loop.space.check_within(given.within)
+            loop.model.check(context, within)
             action = loop.space.check_action(given.action, within, context)
             density = loop.space.check_density(given.density, given.densities)
         except ManulError as error:
-            raise refusal(error) from None
+            refused = refusal(error)
+            raise Invalid(str(refused), None if refused.field is None else where + refused.field) from None
         if given.floor is not None and not given.floor <= (density or 0.0):
-            raise Invalid(f"floor must be at most the density, got {given.floor:g}.", "floor")
-        decided = (given.id, context, within, action, density)
-        self._row = DecisionRow(
-            0, *decided, 0.0, 0, observed=True, floor=given.floor, densities=given.densities, epoch=loop.epoch
-        )
+            raise Invalid(f"floor must be at most the density, got {given.floor:g}.", f"{where}floor")
+        # Of a model, only the joint density was checked.
+        densities = given.densities if given.model is None else None
+        decided = (given.known_id, context, within, action, density)
+        row = DecisionRow(0, *decided, 0.0, 0, observed=True, floor=given.floor, densities=densities, epoch=loop.epoch)
+        return row, told
 
-    def make(self, loop: Loop, number: int, time: float) -> None:
-        given, row = self._observation, self._row._replace(number=number, time=time, model=loop.model.event)
-        self.rows = [row]
-        if self._stated is not None:
-            loss, parts = self._stated
-            self.losses = [ReportedLoss(row.public_id, loss, given.id, parts)]
+    def number(self, place: int) -> int | None:
+        """The number of a decision in its copy of a downloaded model."""
+        return self._observations[place].number
+
+    def is_numbered(self, place: int) -> bool:
+        """Whether an observation is known by the number of a decision of a downloaded model, and by no id of its own."""
+        return self._observations[place].id is None and self._observations[place].known_id is not None
+
+    def place_of_loss(self, place: int) -> int:
+        """The place of the observation with a loss."""
+        return self._with_losses[place]
+
+    def make(self, loop: Loop, first: int, time: float) -> None:
+        event = loop.model.event
+        self.rows, self.losses = list[DecisionRow](), list[ReportedLoss]()
+        for number, (row, told) in enumerate(self._checked, first):
+            self.rows.append(row._replace(number=number, time=time, model=event))
+            if told is not None:
+                loss, parts = told
+                self.losses.append(ReportedLoss(self.rows[-1].public_id, loss, row.id, parts))
 
 
 def draw(loop: Loop, requests: Sequence[Decide], first: int, time: float) -> Block | None:

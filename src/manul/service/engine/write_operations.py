@@ -151,7 +151,7 @@ class WriteGroup(WriteEvents):
             fresh += new
         return fresh
 
-    def _find_outcomes(self, transaction: Transaction, fresh: Sequence[DecisionRow]) -> list[Fact]:
+    def _find_outcomes(self, transaction: Transaction, fresh: list[DecisionRow]) -> list[Fact]:
         """The events of the reported losses, with their decisions."""
         reporting = [each for each in self._requests if each.losses and not isinstance(each.answer, Problem)]
         if not reporting:
@@ -165,10 +165,12 @@ class WriteGroup(WriteEvents):
         before = transaction.events_of(self._loop.number, numbers)
         facts: list[Fact] = []
         for each in reporting:
+            if isinstance(each.answer, Problem):  # it repeats what was just refused
+                continue
             said, count = list[wire.Loss](), len(facts)
             try:
                 for place, loss in enumerate(each.losses):
-                    decision, where = decisions.get(loss.id), "" if each.alone else f"losses[{place}]."
+                    decision, where = decisions.get(loss.id), _place_of_loss(each, place)
                     if decision is None:
                         raise self._unknown(loss.id, f"{where}id")
                     known = before.get(decision.number, ())
@@ -183,7 +185,23 @@ class WriteGroup(WriteEvents):
                 for event, _ in facts[count:]:
                     before[event.decision].remove(event)
                 del facts[count:]
+                if each.rows:
+                    own = self._withdraw(each, fresh)
+                    facts[:] = [fact for fact in facts if fact[0].decision not in own]
+                    decisions = {id_: row for id_, row in decisions.items() if row.number not in own}
         return facts
+
+    def _withdraw(self, refused: Request, fresh: list[DecisionRow]) -> set[int]:
+        """Do not store the observations of a request whose outcomes are refused, and refuse other requests of this group that repeat
+        one. Returns the numbers."""
+        own = {row.number for row in refused.rows}
+        fresh[:] = [row for row in fresh if row.number not in own]
+        for other in self._requests:
+            if not isinstance(other.answer, Problem) and any(row.number in own for row in other.rows and other.answer):
+                other.answer = Unavailable(
+                    "Another request with the same id was just refused. Nothing was changed; retry.", "id"
+                )
+        return own
 
     def _outcome(
         self, loss: loss_events.ReportedLoss, decision: DecisionRow, known: Sequence[Event], where: str
@@ -290,8 +308,19 @@ def _question(row: DecisionRow) -> tuple[object, ...]:
 
 
 def _conflict(request: Request, place: int, row: DecisionRow) -> Conflict:
-    field = "id" if request.alone else f"decisions[{place}].id"
-    return Conflict(f"id {row.id!r} was already used for a different request. Use another id.", field)
+    kind = "observations" if isinstance(request, Observe) else "decisions"
+    where = "" if request.alone else f"{kind}[{place}]."
+    if isinstance(request, Observe) and request.is_numbered(place):
+        said = "was already reported of another decision. Give each copy of the model a text of its own as copy"
+        return Conflict(f"number {request.number(place)} of this copy of the model {said}.", f"{where}number")
+    return Conflict(f"id {row.id!r} was already used for a different request. Use another id.", f"{where}id")
+
+
+def _place_of_loss(request: Request, place: int) -> str:
+    """What precedes the fields of a loss in errors."""
+    if request.alone:
+        return ""
+    return f"observations[{request.place_of_loss(place)}]." if isinstance(request, Observe) else f"losses[{place}]."
 
 
 class WriteVoids(WriteEvents):

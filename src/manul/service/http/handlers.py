@@ -62,7 +62,15 @@ _loss = bodies.decoder(wire.NewLoss)
 Answer = Callable[[Request], Awaitable[Any]]
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     kind: bodies.decoder(kind)
-    for kind in (NewLoop, NewRollout, wire.NewBudget, wire.NewDecisions, wire.NewObservation, wire.NewLosses)
+    for kind in (
+        NewLoop,
+        NewRollout,
+        wire.NewBudget,
+        wire.NewDecisions,
+        wire.NewObservation,
+        wire.NewObservations,
+        wire.NewLosses,
+    )
 }
 
 
@@ -142,9 +150,23 @@ class Routes:
         return json(wire.Decisions(decisions=[wire.Decision.of(each) for each in made]))
 
     async def observe(self, request: Request) -> Response:
-        observation = await self._parse(request, wire.NewObservation)
-        (stored,) = await self.engine.ask(request.path_params["loop"], Observe(observation))
-        return json(wire.Observed(id=stored.public_id))
+        (stored,) = await self._observe(request, [await self._parse(request, wire.NewObservation)], alone=True)
+        return json(stored)
+
+    async def observe_many(self, request: Request) -> Response:
+        batch = await self._parse(request, wire.NewObservations)
+        self._check_batch(request, "observations", len(batch.observations))
+        return json(wire.Observations(observations=await self._observe(request, batch.observations, alone=False)))
+
+    async def _observe(
+        self, request: Request, observations: Sequence[wire.NewObservation], *, alone: bool
+    ) -> list[wire.Observed]:
+        name = request.path_params["loop"]
+        if any(each.model is not None or each.number is not None or each.copy is not None for each in observations):
+            loop = await self.engine.find(name)
+            await asyncio.to_thread(self.engine.downloads.check, loop, observations, alone=alone)
+        stored = await self.engine.ask(name, Observe(observations, alone=alone))
+        return [wire.Observed(id=each.public_id) for each in stored]
 
     async def report_losses(self, request: Request) -> Response:
         batch = await self._parse(request, wire.NewLosses)
@@ -186,6 +208,8 @@ class Routes:
             "Content-Disposition": f'attachment; filename="{loop.name}.manul"',
             "X-Manul-Event": str(snapshot.event),
         }
+        if (signature := await self.engine.downloads.keep(loop, snapshot.model)) is not None:
+            headers["X-Manul-Model"] = signature
         return Response(snapshot.model, 200, headers, "application/octet-stream")
 
     async def replace(self, request: Request) -> Response:
@@ -280,7 +304,7 @@ class Routes:
     def _body_limit(self, kind: type) -> int:
         if kind is NewRollout:
             return self.engine.limits.model  # it can contain a policy
-        batches = (wire.NewDecisions, wire.NewLosses)
+        batches = (wire.NewDecisions, wire.NewObservations, wire.NewLosses)
         return self.engine.limits.batch_body if kind in batches else self.engine.limits.body
 
     def _access(self, request: Request) -> Access:

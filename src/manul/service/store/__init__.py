@@ -89,6 +89,16 @@ class Snapshot(NamedTuple):
     rollout: bytes = b""
 
 
+class DownloadPiece(NamedTuple):
+    """A piece of a model that was downloaded at a time; `signature` is the SHA-256 of all its `pieces`."""
+
+    signature: str
+    place: int
+    pieces: int
+    time: float
+    body: bytes
+
+
 class StoreFailure(Exception):  # noqa: N818 - not an error of manul but of what it stores to
     """The store is unavailable, because of a full disk for example. The transaction was rolled back."""
 
@@ -217,6 +227,12 @@ class Transaction(Protocol):
         """Add a snapshot, whose model is in `pieces` that were added before if there are any, and delete all but the newest
         `keep`."""
 
+    def add_download(self, loop: int, piece: DownloadPiece) -> None:
+        """Add a piece of a model that is downloaded; one that is there already is left as it is."""
+
+    def trim_downloads(self, loop: int, *, keep: int, most_bytes: int) -> None:
+        """Remove the oldest downloads, so that at most `keep` are left with at most `most_bytes`, but always the newest."""
+
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         """Remove blocks with the ids and events of their decisions. Totals do not change; missing blocks are ignored."""
 
@@ -283,6 +299,12 @@ class Store(Protocol):
 
     def model(self, loop: int, event: int) -> bytes:
         """What `add_model` added; empty if it is missing."""
+
+    def downloads(self, loop: int) -> list[str]:
+        """The signatures of the models that were downloaded, the newest first."""
+
+    def download(self, loop: int, signature: str) -> bytes | None:
+        """The model that was downloaded under a signature; None if it is not known."""
 
     def snapshot(self, loop: int, before: int | None = None) -> Snapshot | None:
         """The newest snapshot, or the newest one that contains only events before a number."""

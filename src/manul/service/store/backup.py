@@ -18,7 +18,7 @@ from manul.service.store.backup_file import BackupReader, Manifest, create, open
 from manul.service.store.tables import KEYS, TABLES, Row, TableAccess, Tables, Value
 
 # Tables that backups of earlier versions lack.
-LATER_TABLES = {"pieces"}
+LATER_TABLES = {"pieces", "downloads"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def backup(store: str, file: str | Path, *, progress: bool = False) -> Backup:
     0
     """
     path = Path(file)
-    with _access(store).reading(store) as tables, create(path) as writer, _bar(None, progress=progress) as bar:
+    with access_of(store).reading(store) as tables, create(path) as writer, _bar(None, progress=progress) as bar:
         for name in KEYS:
             with closing(tables.rows(name)) as rows:
                 writer.add(name, tables.columns(name), _counted(rows, bar))
@@ -91,7 +91,7 @@ def restore(file: str | Path, store: str, *, loop: str | None = None, progress: 
     True
     """
     path = Path(file)
-    access = _access(store)
+    access = access_of(store)
     with open_backup(path) as reader:
         contents = reader.manifest.tables
         with _bar(2 * sum(table.rows for table in contents.values()), progress=progress) as bar:
@@ -144,7 +144,8 @@ def _check_columns(path: Path, manifest: Manifest, tables: Tables) -> None:
         raise FileError(f"{what}. Upgrade manul to {manifest.manul} or newer.")
 
 
-def _access(store: str) -> TableAccess:
+def access_of(store: str) -> TableAccess:
+    """How the tables of a store are read and written, by its path or URL."""
     scheme, separator, _ = store.partition("://")
     return TABLES[scheme if separator else "sqlite"]
 

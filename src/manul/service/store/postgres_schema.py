@@ -71,7 +71,15 @@ VERSION_6 = """
 ALTER TABLE events ADD COLUMN parts bytea
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6)
+# Models that were downloaded, under the SHA-256 of their bytes, each in so many pieces.
+VERSION_7 = """
+CREATE TABLE downloads (
+  loop bigint, signature text, place bigint, pieces bigint NOT NULL, time double precision NOT NULL, body bytea NOT NULL,
+  PRIMARY KEY (loop, signature, place));
+ALTER TABLE downloads ALTER COLUMN body SET STORAGE EXTERNAL
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7)
 VERSION = len(MIGRATIONS)
 
 
@@ -79,7 +87,7 @@ def is_current(connection: psycopg.Connection[Any]) -> bool:
     """Whether a store has the current version; refuses a server or store that cannot be used."""
     if connection.info.server_version < MIN_SERVER_VERSION:
         raise FileError(f"the store needs PostgreSQL {MIN_SERVER_VERSION // 10_000} or newer", "store")
-    return _version(connection) == VERSION
+    return version_of(connection) == VERSION
 
 
 def migrate(connection: psycopg.Connection[Any]) -> None:
@@ -87,12 +95,13 @@ def migrate(connection: psycopg.Connection[Any]) -> None:
     with connection.transaction():
         connection.execute("SET LOCAL lock_timeout = '60s'")
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
-        for migration in MIGRATIONS[_version(connection) :]:
+        for migration in MIGRATIONS[version_of(connection) :]:
             connection.execute(migration.encode())
         connection.execute("UPDATE manul SET version = %s", (VERSION,))
 
 
-def _version(connection: psycopg.Connection[Any]) -> int:
+def version_of(connection: psycopg.Connection[Any]) -> int:
+    """The version of a store, 0 of a database without its tables; refuses a newer one."""
     # Not to_regclass: after a wait for the lock it may not yet see a table that was created in the meantime.
     exists = "SELECT 1 FROM pg_tables WHERE tablename = 'manul' AND schemaname = ANY(current_schemas(false))"
     if not connection.execute(exists).fetchall():

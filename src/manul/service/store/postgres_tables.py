@@ -12,7 +12,7 @@ from psycopg import IsolationLevel
 from manul.errors import FileError
 from manul.service.store.connections import CONNECT_SECONDS
 from manul.service.store.postgres import COUNTS as COUNTS_OF_LOOP
-from manul.service.store.postgres_schema import LEADING, VERSION, is_current, migrate
+from manul.service.store.postgres_schema import LEADING, VERSION, is_current, migrate, version_of
 from manul.service.store.tables import ALREADY, COUNTS, KEYS, TABLES, Row, TableAccess, converters, selection
 
 TYPES = """
@@ -120,6 +120,15 @@ def writing(address: str, loop: str | None) -> Iterator[PostgresTables]:
         yield tables
 
 
+def migrating(address: str) -> tuple[int, int]:
+    """Bring a store to the current version, also while services use it; a new database gets the tables."""
+    with _connected(address, "migrated") as connection:
+        connection.execute(PATIENCE)
+        version = VERSION if is_current(connection) else version_of(connection)
+        migrate(connection)
+    return version, VERSION
+
+
 @contextmanager
 def _connected(address: str, what: str) -> Iterator[psycopg.Connection[Any]]:
     """A connection with one transaction, which is committed unless the block raises."""
@@ -132,4 +141,4 @@ def _connected(address: str, what: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 for _scheme in ("postgres", "postgresql"):
-    TABLES.add(_scheme, TableAccess(reading, writing), module=__name__)
+    TABLES.add(_scheme, TableAccess(reading, writing, migrating), module=__name__)

@@ -7,9 +7,10 @@ from typing import Any
 
 import psycopg
 
-from manul.service.store import Event, Lookup, LoopGone, Snapshot, numbered
+from manul.service.store import DownloadPiece, Event, Lookup, LoopGone, Snapshot, numbered
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
 from manul.service.store.reading import (
+    DOWNLOADS,
     EVENT,
     HISTORY,
     Recent,
@@ -17,6 +18,7 @@ from manul.service.store.reading import (
     block_with,
     event_of,
     rows_to_purge,
+    surplus_downloads,
     tally,
 )
 from manul.service.store.watchdog import Connection, Watchdog
@@ -248,6 +250,16 @@ class PostgresTransaction:
         self._execute(f"DELETE FROM snapshots WHERE loop = %s AND event NOT IN ({kept})", loop, loop, keep)
         kept = "SELECT event FROM snapshots WHERE loop = %s"
         self._execute(f"DELETE FROM pieces WHERE loop = %s AND event NOT IN ({kept})", loop, loop)
+
+    def add_download(self, loop: int, piece: DownloadPiece) -> None:
+        insertion = (
+            f"INSERT INTO downloads VALUES ({PRESENT}, %s, %s, %s, %s, %b) ON CONFLICT DO NOTHING RETURNING place"
+        )
+        self._read(insertion, loop, *piece)
+
+    def trim_downloads(self, loop: int, *, keep: int, most_bytes: int) -> None:
+        for signature in surplus_downloads(self._read(DOWNLOADS, loop), keep, most_bytes):
+            self._execute("DELETE FROM downloads WHERE loop = %s AND signature = %s", loop, signature)
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         self._lock(loop)

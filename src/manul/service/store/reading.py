@@ -20,11 +20,17 @@ Find = Callable[[int], Block | None]
 EVENT = "number, decision, kind, loss, time, key, parts"
 # The tables with the data of loops, and the columns that order the rows of one loop.
 HISTORY = {"events": "number", "ids": "id", "blocks": "first", "models": "event", "snapshots": "event"} | {
-    "pieces": "event, place"
+    "pieces": "event, place",
+    "downloads": "signature, place",
 }
 # Rows of other tables that may be removed instead of one, because a transaction that removes many bytes takes long.
 ROWS_PER_PIECE = 250
+PIECES = ("pieces", "downloads")
 KINDS = frozenset(get_args(Kind))
+# Downloads, the newest first, with the bytes that they take.
+DOWNLOADS = """
+SELECT signature, sum(length(body)) FROM downloads WHERE loop = ? GROUP BY signature ORDER BY max(time) DESC, signature
+"""
 
 
 class _Cached:
@@ -206,6 +212,29 @@ class Reading:
             whole.write(rows[0][0])
         return whole.getvalue()
 
+    def downloads(self, loop: int) -> list[str]:
+        query = (
+            "SELECT signature FROM downloads WHERE loop = ? GROUP BY signature HAVING count(*) = max(pieces) "
+            "ORDER BY max(time) DESC, signature"
+        )
+        return [row[0] for row in self._read(query, loop)]
+
+    def download(self, loop: int, signature: str) -> bytes | None:
+        rows = self._read(
+            "SELECT count(*), max(pieces) FROM downloads WHERE loop = ? AND signature = ?", loop, signature
+        )
+        count, pieces = rows[0]
+        if not count or count != pieces:  # it was not written to its end
+            return None
+        whole = io.BytesIO()
+        for place in range(pieces):
+            query = "SELECT body FROM downloads WHERE loop = ? AND signature = ? AND place = ?"
+            rows = self._read(query, loop, signature, place)
+            if not (rows and isinstance(rows[0][0], bytes)):
+                return None
+            whole.write(rows[0][0])
+        return whole.getvalue()
+
     def snapshots(self, loop: int) -> list[int]:
         return [row[0] for row in self._read("SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC", loop)]
 
@@ -215,7 +244,17 @@ class Reading:
 
 def rows_to_purge(table: str, limit: int) -> int:
     """How many rows of a table one transaction may remove if `limit` is for rows of the usual size."""
-    return max(1, limit // ROWS_PER_PIECE) if table == "pieces" else limit
+    return max(1, limit // ROWS_PER_PIECE) if table in PIECES else limit
+
+
+def surplus_downloads(newest_first: Iterable[tuple[str, int]], keep: int, most_bytes: int) -> list[str]:
+    """The signatures of downloads beyond a number or a size; the newest one is always kept."""
+    surplus, total = list[str](), 0
+    for place, (signature, size) in enumerate(newest_first):
+        total += int(size)
+        if place and (place >= keep or total > most_bytes):
+            surplus.append(signature)
+    return surplus
 
 
 def tally(events: Sequence[Event]) -> Counts:

@@ -80,7 +80,14 @@ VERSION_6 = """
 ALTER TABLE events ADD COLUMN parts TEXT
 """
 
-MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6)
+# Models that were downloaded, under the SHA-256 of their bytes, each in so many pieces.
+VERSION_7 = """
+CREATE TABLE downloads (
+  loop INTEGER NOT NULL, signature TEXT NOT NULL, place INTEGER NOT NULL, pieces INTEGER NOT NULL, time REAL NOT NULL,
+  body BLOB NOT NULL, PRIMARY KEY (loop, signature, place))
+"""
+
+MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7)
 VERSION = len(MIGRATIONS)
 TABLES_1 = frozenset({"loops", "blocks", "ids", "events", "models", "snapshots"})
 LOOPS_1 = ["number", "name", "settings", "created", "paused", "apprentice", "ended", "archived"]

@@ -134,6 +134,25 @@ def writing(address: str, loop: str | None) -> Iterator[SqliteTables]:
         lock.close()
 
 
+def migrating(address: str) -> tuple[int, int]:
+    """Bring a store that no process uses to the current version; returns the version before and after."""
+    path = _path(address)
+    if not path.is_file():
+        raise missing_file(path)
+    lock = FileLock(path)
+    try:
+        version = check_file(path)
+        if not version:
+            raise FileError(f"{path} is not a store of manul. Choose another file.")
+        with closing(_connect(path)) as connection:
+            migrate(connection, version)
+    except sqlite3.DatabaseError as error:
+        raise FileError(f"{path} cannot be migrated: {error}") from error
+    finally:
+        lock.close()
+    return version, VERSION
+
+
 def _check_absent(path: Path, connection: sqlite3.Connection, version: int, loop: str | None) -> None:
     if version and connection.execute("SELECT 1 FROM loops WHERE name = coalesce(?, name) LIMIT 1", (loop,)).fetchall():
         raise FileError(f"{path} already contains {ALREADY[loop is None].format(loop=loop)}")
@@ -150,4 +169,4 @@ def _path(address: str) -> Path:
     return Path(address.removeprefix("sqlite://"))
 
 
-TABLES.add("sqlite", TableAccess(reading, writing), module=__name__)
+TABLES.add("sqlite", TableAccess(reading, writing, migrating), module=__name__)

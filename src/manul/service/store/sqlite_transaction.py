@@ -10,9 +10,19 @@ from typing import Any, TypeVar
 
 from msgspec.structs import astuple
 
-from manul.service.store import Counts, Event, Lookup, LoopGone, Snapshot, numbered
+from manul.service.store import Counts, DownloadPiece, Event, Lookup, LoopGone, Snapshot, numbered
 from manul.service.store.blocks import Block, DecisionRow, encode, ranges
-from manul.service.store.reading import EVENT, HISTORY, Recent, block_with, event_of, rows_to_purge, tally
+from manul.service.store.reading import (
+    DOWNLOADS,
+    EVENT,
+    HISTORY,
+    Recent,
+    block_with,
+    event_of,
+    rows_to_purge,
+    surplus_downloads,
+    tally,
+)
 
 log = logging.getLogger("manul.service")
 _Value = TypeVar("_Value")
@@ -190,6 +200,16 @@ class SqliteTransaction:
         kept = "SELECT event FROM snapshots WHERE loop = ? ORDER BY event DESC LIMIT ?"
         self._connection.execute(f"DELETE FROM snapshots WHERE loop = ? AND event NOT IN ({kept})", (loop, loop, keep))
         self._connection.execute(REMOVAL, (loop, snapshot.event, loop, 2))
+
+    def add_download(self, loop: int, piece: DownloadPiece) -> None:
+        self._check(loop)
+        self._connection.execute("INSERT OR IGNORE INTO downloads VALUES (?, ?, ?, ?, ?, ?)", (loop, *piece))
+
+    def trim_downloads(self, loop: int, *, keep: int, most_bytes: int) -> None:
+        self._check(loop)
+        surplus = surplus_downloads(self._read(DOWNLOADS, loop), keep, most_bytes)
+        removal = "DELETE FROM downloads WHERE loop = ? AND signature = ?"
+        self._connection.executemany(removal, [(loop, signature) for signature in surplus])
 
     def forget(self, loop: int, blocks: Sequence[Block]) -> None:
         self._check(loop)

@@ -45,7 +45,7 @@ class Tables(Protocol):
 
 
 class TableAccess(NamedTuple):
-    """How the tables of a store at an address are read and written; both are context managers.
+    """How the tables of a store at an address are read and written, both context managers, and brought to the current version.
 
     What was written is durable after the block of `writing`; if it raises, the store is as it was before. `writing` is for a
     store without loops or, if it is given the name of a loop, for one without this loop.
@@ -53,6 +53,8 @@ class TableAccess(NamedTuple):
 
     reading: Callable[[str], AbstractContextManager[Tables]]
     writing: Callable[[str, str | None], AbstractContextManager[Tables]]
+    # Returns the version before and after; None if the store has no versions.
+    migrating: Callable[[str], tuple[int, int]] | None = None
 
 
 TABLES = Registry[TableAccess]("store of a backup", "manul.service.store", suggestion="decisions.db")
