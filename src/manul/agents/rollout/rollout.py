@@ -393,6 +393,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         late = self.progress.waiting(self.progress.latest, self.decisions) if self.progress.missing else []
         return [*overdue, *takewhile(lambda number: time - self._times[number] >= seconds, late[len(overdue) :])]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return model_files.by_attributes(self)
+
     def _contents(self) -> model_files.Contents:
         kind, parameters, arrays = model_files.contents(self.agent)
         baseline, baseline_arrays = self.baseline.describe()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,9 @@ class Optimized:
     policy: AnyAgent | Mapped | Restricted
     verdict: Verdict | None = None
     without_densities: Restrained | None = None
+
+    def __copy__(self) -> Optimized:
+        return deepcopy(self)  # with a policy of its own, which may learn
 
     @property
     def outcome(self) -> Outcome:

@@ -9,6 +9,7 @@ rows, with critics of the other rows.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,9 @@ class Restrained:
     refusal: str | None
     logged: float = float("nan")
     outcome: Outcome = LOSSES
+
+    def __copy__(self) -> Restrained:
+        return deepcopy(self)
 
     def __str__(self) -> str:
         logged = f"The log {'earned' if self.outcome.higher else 'lost'} {self.outcome.state(self.logged)}"
