@@ -32,6 +32,7 @@ from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.policy_objections import context_objections
 from manul.offpolicy.restricted import Restricted
 from manul.outcomes import LOSSES, AnyRange, Outcome
+from manul.utils.html_cards import card
 from manul.utils.model_files import note_training
 from manul.utils.validation import Floats, check_has_rows, check_number, check_seed, check_taken
 
@@ -60,6 +61,9 @@ class Restrained:
         if self.estimate is None:
             return f"{logged} on average. {self.refusal}"
         return f"{logged} on average. The policy's estimate rests on estimated densities: {self.estimate}"
+
+    def _repr_html_(self) -> str:
+        return card("Restrained", [("policy", type(self.policy).__name__)], notes=[self])
 
     def save(self, path: str | Path) -> None:
         self.policy.save(path)
