@@ -1,8 +1,6 @@
 """A .manul file is read whole and as written, or not at all."""
 
-import copy
 import json
-import pickle
 import struct
 import types
 
@@ -13,8 +11,7 @@ import manul
 from manul.agents.base import file_pieces, file_views
 from manul.errors import FileError
 from manul.utils import model_files
-from tests.recorded_values import LEFT_OUT
-from tests.saved_agents import AGENTS, KINDS, NAMED, NATIVE_NAMES, ROWS
+from tests.saved_agents import AGENTS, NAMED, NATIVE_NAMES, ROWS
 from tests.saved_agents import saved as saved_bytes
 
 
@@ -93,15 +90,6 @@ def test_settings_come_back(tmp_path, learner):
     assert repr(manul.load(tmp_path / "agent.manul")) == repr(agent)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_pickles_and_deep_copies_are_the_same_to_the_byte(name):
-    agent = manul.loads(saved_bytes(name))
-    for again in (pickle.loads(pickle.dumps(agent)), copy.deepcopy(agent)):
-        assert repr(again) == repr(agent)
-        # The archive of a scikit-learn model contains the time when it was made.
-        assert name in LEFT_OUT or manul.dumps(again) == manul.dumps(agent)
-
-
 def test_files_have_the_layout_of_safetensors():
     from safetensors.numpy import save
 
@@ -166,19 +154,6 @@ def test_names_of_every_character_are_written_as_python_writes_them():
     assert b"".join(file_pieces(agent, file_views(agent))) == manul.dumps(agent)
 
 
-def test_a_rollout_and_its_pickle_decide_alike():
-    rollout = manul.Rollout(manul.Auto(seed=7), baseline=0.5)
-    rollout.learn([1.0], rollout.decide([1.0]), 0.5)
-    again = pickle.loads(pickle.dumps(rollout))
-    assert [again.decide([1.0]) for _ in range(20)] == [rollout.decide([1.0]) for _ in range(20)]
-
-
-def test_subclasses_that_files_do_not_know_are_pickled_as_themselves():
-    agent = pickle.loads(pickle.dumps(Subclass(seed=3)))
-    assert type(agent) is Subclass
-    assert agent.seed == 3
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -195,7 +170,3 @@ def test_a_forged_sketch_of_the_training_is_refused(text):
     forged = model_files.encode(*model_files.contents(manul.Auto()), trained_on=types.SimpleNamespace(text=text))
     with pytest.raises(FileError, match="damaged"):
         manul.loads(forged)
-
-
-class Subclass(manul.Auto):
-    """An agent of a user."""

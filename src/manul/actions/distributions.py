@@ -210,6 +210,10 @@ class PlayerView(Distributions[A]):
     def __len__(self) -> int:
         return self._played.size
 
+    def __reduce__(self) -> tuple[type[Distributions[A]], tuple[Any, ...]]:
+        """A copy has the distribution of each row, so that it stays valid when the agent learns."""
+        return Distributions, ([*self], self.space)
+
     def __getitem__(self, row: int) -> Any:
         with self.playing():
             return self._played.distribution(row)

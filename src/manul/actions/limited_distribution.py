@@ -13,6 +13,7 @@ import numpy.typing as npt
 from manul.actions.distribution import Options
 from manul.actions.joint import JointDistribution
 from manul.actions.kinds.knob import Marginal
+from manul.errors import InputError
 
 DRAWS, BINS = 1024, 32  # the standard error of a share is at most 1.6 %
 _FIRST = 2**63  # numbers of draws that no decision has
@@ -30,6 +31,9 @@ class LimitedDistribution(JointDistribution):
 
     density_of: Callable[[Any], float] = field(kw_only=True)
     draws_of: Callable[[npt.NDArray[np.uint64]], dict[str, npt.NDArray[Any]]] = field(kw_only=True)
+
+    def __reduce__(self) -> str:
+        raise InputError("A distribution with limits is a view of its agent and has no copy. Copy the agent.", "agent")
 
     def density(self, action: Any) -> float:
         """The joint density of an action: of the knobs with steps or options, the probability."""

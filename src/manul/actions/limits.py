@@ -118,6 +118,9 @@ class DeclaredLimits:
     def __hash__(self) -> int:
         return hash(tuple(map(str, self.limits)))
 
+    def __reduce__(self) -> tuple[type[DeclaredLimits], tuple[Any, ...]]:
+        return DeclaredLimits, (self.knobs, self.limits)  # the core's object is made again
+
     def describe(self) -> list[str]:
         """The limits as texts, for files and HTTP."""
         return list(map(str, self.limits))

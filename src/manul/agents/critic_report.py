@@ -10,6 +10,7 @@ from typing import Any
 from manul.actions.decision import Within
 from manul.agents.budget_report import BudgetReport, KeepReport
 from manul.outcomes import AnyRange, Outcome
+from manul.utils.html_cards import card, curve
 from manul.utils.validation import Floats
 
 DOUBTED = 0.05  # a hint whose experts have less weight; those without it have about 0.01 at first
@@ -75,6 +76,19 @@ class Report:
     prior: float | None = None
     budget: BudgetReport | None = None
     kept: KeepReport | None = None
+
+    def _repr_html_(self) -> str:
+        whole = {
+            "bandwidth": self.bandwidth,
+            "share of each range": self.bandwidth_share,
+            "share of the prior": self.prior,
+        }
+        rows: list[tuple[str, object]] = [("rounds", f"{self.rounds:,}"), ("memory", f"{self.memory:,} rounds")]
+        rows += [("noise", self.noise), ("epsilon", self.epsilon), ("changes detected", self.alarms)]
+        rows += [(name, value) for name, value in whole.items() if value is not None]
+        notes = [each for each in (self.formula, self.budget, self.kept) if each is not None]
+        drawn = None if self.actions is None or self.losses is None else curve(self.actions, self.losses)
+        return card("Report", rows, "" if drawn is None else f"<div>predicted losses</div>{drawn}", notes)
 
 
 def loss_unit(losses: AnyRange) -> Within:

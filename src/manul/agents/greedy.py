@@ -20,7 +20,7 @@ from manul.outcomes import Outcome
 from manul.policies import theory
 from manul.policies.constant import Constant
 from manul.policies.native_policies import Linear, NativePolicies, Tree
-from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description
+from manul.policies.policy_class import PolicyClass, check_policies, describe, from_description, is_saveable
 from manul.utils import model_files
 from manul.utils.validation import check_bandwidth
 
@@ -38,6 +38,9 @@ class _PolicyClassAgent(BaseAgent[float]):
     @classmethod
     def _from_parameters(cls, parameters: model_files.Parameters) -> Self:
         return super()._from_parameters({**parameters, "policies": from_description(parameters["policies"])})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return super().__reduce__() if is_saveable(self.policies) else model_files.by_attributes(self)
 
     @property
     @abstractmethod
@@ -109,7 +112,7 @@ class SmoothedGreedy(_PolicyClassAgent):
         if isinstance(self.policies, NativePolicies):
             return self.policies.player(width=width, bandwidth=self.bandwidth, **self._player_settings)
         learner = self.policies.start(width, self.actions, self.bandwidth)
-        return PolicyPlayer([learner], [self.bandwidth], lambda *_: 0.0, **self._common)
+        return PolicyPlayer([learner], [self.bandwidth], _no_penalty, **self._common)
 
 
 @model_files.saveable(
@@ -206,6 +209,10 @@ class ParetoGreedy(_PolicyClassAgent):
             log_class_size=self.log_class_size,
             failure=self.failure,
         )
+
+
+def _no_penalty(*_: float) -> float:
+    return 0.0
 
 
 def _check_bandwidths(bandwidths: Sequence[float] | theory.BandwidthGrid | None, actions: Actions) -> tuple[float, ...]:

@@ -20,6 +20,10 @@ class LearnedBatches:
     def __init__(self) -> None:
         self._drawn, self._learned = WeakSet[Decisions](), WeakSet[Decisions]()
 
+    def __reduce__(self) -> tuple[type[LearnedBatches], tuple[()]]:
+        """A copy of an agent knows no batches: those that it would copy are other objects."""
+        return LearnedBatches, ()
+
     def draw(self, decisions: Decisions) -> None:
         self._drawn.add(decisions)
 

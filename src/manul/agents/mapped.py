@@ -218,6 +218,9 @@ class Mapped(PlotMixin, model_files.FileMixin):
         self.agent.learn_many(mapped, decisions, **given)
         self._fix_many(rows, mapped)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return model_files.by_attributes(self)
+
     def _contents(self) -> model_files.Contents:
         features, features_arrays = describe(self.features)
         kind, parameters, arrays = model_files.contents(self.agent)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,34 @@ FORMATS = (".png", ".svg", ".pdf")
 CENTRE = "centre of the window"
 _POINTS = 400  # per curve: enough for a smooth line at this size
 _DOTS = 1500  # per scatter plot: more would merge into a blot
+
+
+class _Figure(Figure):
+    """A figure that a notebook shows, as its axes."""
+
+    def _repr_png_(self) -> bytes:
+        picture = BytesIO()
+        self.savefig(picture, format="png", bbox_inches="tight", dpi=72)
+        return picture.getvalue()
+
+    def add_subplot(self, *args: Any, **settings: Any) -> Any:
+        return super().add_subplot(*args, **{"axes_class": _Axes, **settings})
+
+
+class _Axes(Axes):
+    """Axes that a notebook shows as the picture of their figure."""
+
+    def _repr_png_(self) -> bytes | None:
+        figure = self.figure.canvas.figure
+        return figure._repr_png_() if isinstance(figure, _Figure) else None
+
+
+class _Panels(list[Axes]):
+    """The axes of one figure, which a notebook shows."""
+
+    def _repr_png_(self) -> bytes | None:
+        figure = self[0].figure.canvas.figure
+        return figure._repr_png_() if isinstance(figure, _Figure) else None
 
 
 def feature_bars(names: Sequence[str], weights: Sequence[float], axes: Axes | None = None) -> Axes:
@@ -329,7 +358,7 @@ def new_figure(width: float, height: float) -> Figure:
     >>> new_figure(10, 4.8).axes
     []
     """
-    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    figure = _Figure(figsize=(width, height), dpi=120, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr,call-arg]
     return figure
 
@@ -341,7 +370,7 @@ def new_row(count: int) -> list[Axes]:
     2
     """
     grid = new_figure(7 * count, 4.8).subplots(1, count, squeeze=False)
-    return list(grid[0])
+    return _Panels(grid[0])
 
 
 def new_column(count: int) -> list[Axes]:
@@ -351,7 +380,7 @@ def new_column(count: int) -> list[Axes]:
     2
     """
     figure = new_figure(10, 3.2 * count)
-    return list(figure.subplots(count, 1, squeeze=False, sharex=True)[:, 0])
+    return _Panels(figure.subplots(count, 1, squeeze=False, sharex=True)[:, 0])
 
 
 def new_grid(count: int, columns: int = 4) -> list[Axes]:
@@ -366,7 +395,7 @@ def new_grid(count: int, columns: int = 4) -> list[Axes]:
     grid = [axes for row in figure.subplots(down, across, squeeze=False) for axes in row]
     for axes in grid[count:]:
         axes.remove()
-    return grid[:count]
+    return _Panels(grid[:count])
 
 
 def shorten(name: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -170,6 +170,9 @@ class TreePolicy(PlotMixin, model_files.FileMixin):
     def actions_many(self, contexts: npt.ArrayLike, within: npt.ArrayLike | None = None) -> Floats:
         """The centre of each row's window; `within` is one (low, high) per row."""
         return self._centres(*self._rows(contexts, within))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return model_files.by_attributes(self)
 
     def _contents(self) -> model_files.Contents:
         learned = self.nodes.classifiers

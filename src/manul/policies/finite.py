@@ -6,6 +6,7 @@ The IPS estimate is minimised exactly, with a running sum for each policy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -83,11 +84,7 @@ class Finite:
 
     def start(self, width: int, actions: Within, bandwidth: float) -> Sums:  # noqa: ARG002 - functions know their width
         """Start a learner with a running sum for each function."""
-
-        def centre(context: Row, index: int) -> float:
-            return self._action(context, index, actions)
-
-        return Sums(len(self), bandwidth, lambda context: self._all(context, actions), centre)
+        return Sums(len(self), bandwidth, partial(self._all, actions=actions), partial(self._action, actions=actions))
 
     # The learners of several bandwidths evaluate the same context one after the other, so the last result is cached.
     def _all(self, context: Row, actions: Within) -> Floats:

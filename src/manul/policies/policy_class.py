@@ -64,9 +64,19 @@ def saveable(kind: _Class) -> _Class:
     return kind
 
 
+def is_saveable(policies: PolicyClass) -> bool:
+    """Whether a file can hold a policy class.
+
+    >>> import manul
+    >>> is_saveable(manul.policies.Linear())
+    True
+    """
+    return type(policies) is _SAVEABLE.get(type(policies).__name__)
+
+
 def describe(policies: PolicyClass) -> Parameters:
     """Describe a policy class as parameters for a file."""
-    if type(policies) is not _SAVEABLE.get(type(policies).__name__):
+    if not is_saveable(policies):
         raise FileError(
             f"cannot save an agent with policies={policies!r}. Register its class with policies.saveable.",
             "policies",

@@ -13,17 +13,17 @@ LONGEST = 200  # characters of a value
 _COLOUR = "#0072B2"
 
 
-def card(title: str, rows: Iterable[tuple[str, object]], picture: str = "") -> str:
-    """A title, a table of names and values, and a picture."""
+def card(title: str, rows: Iterable[tuple[str, object]], picture: str = "", notes: Iterable[object] = ()) -> str:
+    """A title, a table of names and values, notes in whole sentences, one in each line, and a picture."""
     cells = "".join(f"<tr>{_cell('th', name)}{_cell('td', value)}</tr>" for name, value in rows)
-    return f"<div><b>{escape(title)}</b><table>{cells}</table>{picture}</div>"
+    return f"<div><b>{escape(title)}</b><table>{cells}</table>{_lines(notes)}{picture}</div>"
 
 
-def table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A title and a table with one column per name."""
+def table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]], notes: Iterable[object] = ()) -> str:
+    """A title, a table with one column per name, and notes below it, one in each line."""
     head = "".join(_cell("th", name) for name in names)
     body = "".join(f"<tr>{''.join(_cell('td', value) for value in row)}</tr>" for row in rows)
-    return f"<div><b>{escape(title)}</b><table><tr>{head}</tr>{body}</table></div>"
+    return f"<div><b>{escape(title)}</b><table><tr>{head}</tr>{body}</table>{_lines(notes)}</div>"
 
 
 def text_block(text: object) -> str:
@@ -50,6 +50,10 @@ def curve(across: npt.ArrayLike, up: npt.ArrayLike, *, filled: bool = False) -> 
     )
     top = f'<text x="2" y="10" font-size="11" fill="currentColor">{high:.4g}</text>'
     return f'<svg width="{WIDTH}" height="{HEIGHT + 18}" xmlns="http://www.w3.org/2000/svg">{fill}{line}{labels}{top}</svg>'
+
+
+def _lines(notes: Iterable[object]) -> str:
+    return "".join(f"<div>{escape(str(note))}</div>" for note in notes)
 
 
 def _cell(tag: str, value: object) -> str:

@@ -6,6 +6,7 @@ checks its settings and arrays before it allocates memory for them.
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import io
 import json
@@ -13,6 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,6 +51,8 @@ class Saveable(Protocol):
 class FileMixin(ABC):
     """An agent or policy whose files have the kind, parameters and arrays of `_contents`; it is pickled and copied as a file.
 
+    Of what may consist of objects that files do not hold, such as functions, `by_attributes` is the `__reduce__`.
+
     It may have a sketch of the rows of a log that it was trained on, which its file has too.
     """
 
@@ -69,6 +73,14 @@ class FileMixin(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_copy, (type(self), dumps(self))
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # otherwise what is copied by its attributes would share them
+
+
+def by_attributes(value: object) -> tuple[Any, ...]:
+    """What `__reduce__` returns of an object that is pickled and copied by its attributes."""
+    return copyreg.__newobj__, (type(value),), vars(value)  # type: ignore[attr-defined]
 
 
 def _restore_copy(kind: type[FileMixin], data: bytes) -> FileMixin:

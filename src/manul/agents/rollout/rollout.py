@@ -37,6 +37,7 @@ from manul.outcomes.parts import PartsReader, part_columns, part_numbers, read_r
 from manul.policies.plot_mixin import PlotMixin
 from manul.policies.policy import Agent, TellsLevels
 from manul.utils import model_files
+from manul.utils.html_cards import card
 from manul.utils.validation import check_numbers, check_seed, check_shape
 
 
@@ -393,6 +394,9 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         late = self.progress.waiting(self.progress.latest, self.decisions) if self.progress.missing else []
         return [*overdue, *takewhile(lambda number: time - self._times[number] >= seconds, late[len(overdue) :])]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return model_files.by_attributes(self)
+
     def _contents(self) -> model_files.Contents:
         kind, parameters, arrays = model_files.contents(self.agent)
         baseline, baseline_arrays = self.baseline.describe()
@@ -435,6 +439,11 @@ class Rollout(PlotMixin, model_files.FileMixin, Generic[A]):
         rollout._in_flight = rollout_files.restore_in_flight(rollout.progress, rollout.decisions, **in_flight)
         rollout._times = rollout_files.restore_times(rollout._in_flight, rollout.plan, times)
         return rollout
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [("agent", type(self.agent).__name__), ("baseline", self.baseline)]
+        rows += [("traffic of the agent", f"{100 * self.traffic:.3g} %"), ("decisions", f"{self.decisions:,}")]
+        return card("Rollout", [*rows, *self.evidence.rows()], notes=[self.evidence])
 
     def __repr__(self) -> str:
         return f"Rollout({self.agent!r}, baseline={self.baseline!r}, {self.plan!r})"

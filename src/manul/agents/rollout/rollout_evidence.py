@@ -9,6 +9,7 @@ from manul.agents.rollout.comparison import Tally
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_progress import COHORT, GuardProgress, Move, Progress
 from manul.outcomes import LOSSES, Outcome
+from manul.utils.html_cards import card
 
 Status = Literal["waiting", "done", "rolled back"]
 
@@ -99,6 +100,20 @@ class Evidence:
         text = f"Step {self.step} of {self.steps}: {100 * self.traffic:.3g} % of the traffic{limit}{arms}."
         guards = "".join(f" {guard}" for guard in self.guards)
         return f"{text} {self._next_step()}{guards}{self._missing_losses()}{self._beyond()}{self._delay()}"
+
+    def _repr_html_(self) -> str:
+        return card("Evidence", self.rows(), notes=[self])
+
+    def rows(self) -> list[tuple[str, object]]:
+        """The numbers that a notebook shows, by name."""
+        means = [("learner", self.learner_loss), ("baseline", self.baseline_loss)]
+        rows: list[tuple[str, object]] = [("step", f"{self.step} of {self.steps}"), ("judged", f"{self.judged:,}")]
+        rows += [
+            (f"mean {self.outcome.name} of the {arm}", self.outcome.state(mean))
+            for arm, mean in means
+            if mean is not None
+        ]
+        return [*rows, ("status", self.status)]
 
     def _next_step(self) -> str:
         if self.status == "done":

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from manul.offpolicy.estimate import Objection
 from manul.outcomes import LOSSES, Outcome
+from manul.utils import html_cards
 from manul.utils.atomic_files import write_csv
-from manul.utils.html_cards import text_block
 
 _HEADER = ("policy", "against", "segment", "loss", "difference", "low", "high", "verdict", "rows", "effective size")
 
@@ -100,20 +100,29 @@ class Comparison:
         return all(row.usable for row in self.rows)
 
     def _repr_html_(self) -> str:
-        return text_block(self)
+        names, *rows = self._table()
+        return html_cards.table("Comparison", names, rows, self._notes())
 
-    def __str__(self) -> str:
+    def _table(self) -> list[tuple[str, ...]]:
+        """The names of the columns, and the cells of each row."""
         table = [tuple(map(self._stated, _HEADER)), *map(_cells, self.rows)]
         if all(row.segment is None for row in self.rows):
             table = [cells[:2] + cells[3:] for cells in table]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for cells in table]
+        return table
+
+    def _notes(self) -> list[str]:
+        """What is below the table, with all objections."""
         own = "" if all(row.segment is None for row in self.rows) else ", for each row on its own"
         better = f"; a higher {self.outcome.name} is better" if self.outcome.higher else ""
-        lines.append(f"low and high: {100 * self.level:g} % confidence interval of the difference{own}{better}")
-        lines += [f"{name}: smoothed over {window}" for name, window in self.smoothing]
-        objections = [f"{_name(row)}: {objection}" for row in self.rows for objection in row.objections]
-        return "\n".join(lines + objections)
+        notes = [f"low and high: {100 * self.level:g} % confidence interval of the difference{own}{better}"]
+        notes += [f"{name}: smoothed over {window}" for name, window in self.smoothing]
+        return notes + [f"{_name(row)}: {objection}" for row in self.rows for objection in row.objections]
+
+    def __str__(self) -> str:
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) for cells in table]
+        return "\n".join(lines + self._notes())
 
     def _stated(self, name: str) -> str:
         return self.outcome.keyword if name == "loss" else name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +29,8 @@ from manul.offpolicy.optimization.tree_candidates import Penalty, check_bandwidt
 from manul.offpolicy.optimization.verdict import Verdict
 from manul.offpolicy.restricted import Restricted
 from manul.outcomes import Outcome
-from manul.utils import model_files
+from manul.utils import html_cards, model_files
 from manul.utils.atomic_files import table_beside
-from manul.utils.html_cards import text_block
 from manul.utils.validation import check_choice, check_number
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ class Optimized:
     policy: AnyAgent | Mapped | Restricted
     verdict: Verdict | None = None
     without_densities: Restrained | None = None
+
+    def __copy__(self) -> Optimized:
+        return deepcopy(self)  # with a policy of its own, which may learn
 
     @property
     def outcome(self) -> Outcome:
@@ -105,7 +108,9 @@ class Optimized:
         return drawn
 
     def _repr_html_(self) -> str:
-        return text_block(self)
+        closing = self.verdict or self.without_densities
+        names, *rows = self.table.cells()
+        return html_cards.table("Optimized", names, rows, [*self.table.notes(), *([closing] if closing else [])])
 
     def __str__(self) -> str:
         closing = self.verdict or self.without_densities

@@ -9,6 +9,7 @@ rows, with critics of the other rows.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from manul.offpolicy.evaluation.intervals import Terms
 from manul.offpolicy.evaluation.policy_objections import context_objections
 from manul.offpolicy.restricted import Restricted
 from manul.outcomes import LOSSES, AnyRange, Outcome
+from manul.utils.html_cards import card
 from manul.utils.model_files import note_training
 from manul.utils.validation import Floats, check_has_rows, check_number, check_seed, check_taken
 
@@ -51,11 +53,17 @@ class Restrained:
     logged: float = float("nan")
     outcome: Outcome = LOSSES
 
+    def __copy__(self) -> Restrained:
+        return deepcopy(self)
+
     def __str__(self) -> str:
         logged = f"The log {'earned' if self.outcome.higher else 'lost'} {self.outcome.state(self.logged)}"
         if self.estimate is None:
             return f"{logged} on average. {self.refusal}"
         return f"{logged} on average. The policy's estimate rests on estimated densities: {self.estimate}"
+
+    def _repr_html_(self) -> str:
+        return card("Restrained", [("policy", type(self.policy).__name__)], notes=[self])
 
     def save(self, path: str | Path) -> None:
         self.policy.save(path)

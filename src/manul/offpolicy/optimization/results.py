@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from manul.offpolicy.evaluation.objections import SMALL
 from manul.outcomes import LOSSES, Outcome
+from manul.utils import html_cards
 from manul.utils.atomic_files import write_csv
 
 MOST_PRINTED = 10  # rows of a table; of more candidates, the best are printed
@@ -85,34 +86,49 @@ class Table:
     def _stated(self, row: Row) -> Row:
         return row.stated(self.outcome)
 
-    def __str__(self) -> str:
+    @property
+    def marked(self) -> int:
+        """The index of the row that is marked when the table is printed."""
+        return self.lowest if self.chosen is None else self.chosen
+
+    def cells(self) -> list[list[str]]:
+        """The names of the columns and the rows that are printed; the last cell of each row is empty or a mark."""
         printed = self._printed_rows()
         rows = [self._stated(row) for row in [*(self.rows[index] for index in printed), *self.references]]
         counted = any(not math.isnan(row.effective_size) for row in rows)
         columns = len(Row._fields) if counted else len(Row._fields) - 1
-        cells = [cells[:columns] for cells in ((*self._header[:-1], "matching"), *map(_cells, rows))]
-        widths = [max(len(row[column]) for row in cells) for column in range(columns)]
-        lines = []
-        for row in cells:
-            first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
-            lines.append("  ".join([row[0].ljust(len(first)), *rest]))
-        marked, mark = (
-            (self.lowest, "highest" if self.outcome.higher else "lowest")
-            if self.chosen is None
-            else (self.chosen, "chosen")
-        )
-        lines[1 + printed.index(marked)] += f"  <- {mark}"
-        if any(_few_match(row) for row in rows):
-            lines.append(f"?: fewer than {SMALL:g} logged decisions match those of the candidate.")
-        if left_out := len(self) - len(printed):
-            lines.append(f"and {left_out:,} more candidates")
+        cells = [[*cells[:columns], ""] for cells in ((*self._header[:-1], "matching"), *map(_cells, rows))]
+        best = "highest" if self.outcome.higher else "lowest"
+        cells[1 + printed.index(self.marked)][-1] = f"<- {best if self.chosen is None else 'chosen'}"
+        return cells
+
+    def notes(self) -> list[str]:
+        """What is printed below the table."""
+        notes = []
+        if any(_few_match(row) for row in [*(self.rows[index] for index in self._printed_rows()), *self.references]):
+            notes.append(f"?: fewer than {SMALL:g} logged decisions match those of the candidate.")
+        if left_out := len(self) - len(self._printed_rows()):
+            notes.append(f"and {left_out:,} more candidates")
         if self.outcome.higher:
-            lines.append("Rewards are means; higher is better. The objective is the reward minus the penalty.")
-        if marked != self.lowest:
-            lines.append(
+            notes.append("Rewards are means; higher is better. The objective is the reward minus the penalty.")
+        if self.marked != self.lowest:
+            notes.append(
                 "Of candidates that this log cannot distinguish, the critic with the narrowest bandwidth is chosen."
             )
-        return "\n".join(lines)
+        return notes
+
+    def _repr_html_(self) -> str:
+        names, *rows = self.cells()
+        return html_cards.table("Candidates", names, rows, self.notes())
+
+    def __str__(self) -> str:
+        cells = self.cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
+        lines = []
+        for *row, mark in cells:
+            first, *rest = (text.rjust(width) for text, width in zip(row, widths, strict=True))
+            lines.append("  ".join([row[0].ljust(len(first)), *rest, *([mark] if mark else [])]))
+        return "\n".join([*lines, *self.notes()])
 
     def _printed_rows(self) -> list[int]:
         if len(self) <= MOST_PRINTED:

@@ -23,6 +23,7 @@ from manul.offpolicy.evaluation.paired_values import PairedValue
 from manul.offpolicy.evaluation.weight_bounds import LARGEST_BOUND
 from manul.offpolicy.optimization.critic_candidates import WindowTerms
 from manul.outcomes import LOSSES, Outcome
+from manul.utils.html_cards import card
 from manul.utils.validation import Floats
 
 LEVEL, ERROR = 0.95, 0.05
@@ -116,6 +117,9 @@ class Verdict:
     @property
     def _matching(self) -> str:
         return f"{self.effective_size:,.0f} of {self.rows:,} decisions match those of the policy"
+
+    def _repr_html_(self) -> str:
+        return card("Verdict", [("status", self.status)], notes=[self])
 
     def __str__(self) -> str:
         if self._errors:
