@@ -96,7 +96,11 @@ class Ensemble {
   // Predicted losses, in standard units, of `size` actions of one column; `size` is a multiple of 16.
   void score(const float* actions, std::size_t size, float* losses) const {
     for (std::size_t i = 0; i < size; ++i) losses[i] = 0.0f;
-    for (std::size_t m = 0; m < members; ++m) networks_[m].score(q_[m], actions, size, shares_[m], losses);
+    for (std::size_t first = 0; first < size; first += ScoredActions::most) {
+      const ScoredActions scored(actions + first,
+                                 size - first < ScoredActions::most ? size - first : ScoredActions::most);
+      for (std::size_t m = 0; m < members; ++m) networks_[m].score(q_[m], scored, shares_[m], losses + first);
+    }
   }
 
   Array array(std::size_t index) {

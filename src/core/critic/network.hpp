@@ -65,7 +65,7 @@ inline void multiply(Left left, Right right, std::size_t rows, std::size_t inner
   for (; r < rows; ++r) multiply_rows<1>(from(r), right, inner, columns, out + r * columns);
 }
 
-inline Lanes positive(Lanes u) { return 0.5f * (u + magnitude(u)); }
+inline Lanes positive(Lanes u) { return u < Lanes{} ? Lanes{} : u; }
 
 // A hinge whose corner is rounded by a parabola, `corner` to both sides. Sharp corners approximate a flat minimum
 // badly, and blunt ones a cliff.
@@ -90,6 +90,25 @@ struct Between {
   }
 
   float value(const float* shape) const { return shape[knot] + share * (shape[knot + 1] - shape[knot]); }
+};
+
+// Actions of one column that are scored together, with the knots that they lie between.
+struct ScoredActions {
+  static constexpr std::size_t most = 64;
+
+  const float* actions;
+  std::size_t size;  // a multiple of 16
+  float lowest, highest;
+  std::int32_t knot[most];
+  float share[most];
+
+  ScoredActions(const float* all, std::size_t count) : actions(all), size(count), lowest(all[0]), highest(all[0]) {
+    for (std::size_t i = 0; i < size; ++i) {
+      const Between at(actions[i]);
+      knot[i] = static_cast<std::int32_t>(at.knot), share[i] = at.share;
+      lowest = actions[i] < lowest ? actions[i] : lowest, highest = actions[i] > highest ? actions[i] : highest;
+    }
+  }
 };
 
 constexpr float blunt = 1.0f, sharp = 0.1f;  // corners of ramps
@@ -157,16 +176,33 @@ class Network {
   const float* outputs() const { return weights_.data() + outputs_; }
   const float* shape(std::size_t column) const { return weights_.data() + shape_ + column * shape_size; }
 
-  // Adds weight f(z, a) to `losses` for `size` actions of one column, a multiple of 16.
-  void score(const float* q, const float* actions, std::size_t size, float weight, float* losses) const {
-    const float *slopes = this->slopes(0), *outputs = this->outputs();
-    for (std::size_t i = 0; i < size; i += wide) {
-      const Lanes v = root_twelve * (load<Lanes>(actions + i) - 0.5f);
+  // Adds weight f(z, a) to `losses`. Hinges that are zero for all the actions are left out, which changes no bit.
+  void score(const float* q, const ScoredActions& scored, float weight, float* losses) const {
+    const float *slopes = this->slopes(0), *outputs = this->outputs(), *shape = this->shape(0);
+    float peaks[hinges];
+    const float first = root_twelve * (scored.lowest - 0.5f), last = root_twelve * (scored.highest - 0.5f);
+    for (std::size_t j = 0; j < hinges; j += wide) {
+      const Lanes at = load<Lanes>(q + j), slope = load<Lanes>(slopes + j);
+      store(peaks + j, largest(at + slope * first, at + slope * last) + corner_);
+    }
+    std::size_t used[hinges], count = 0;
+    for (std::size_t j = 0; j < hinges; ++j) {
+      used[count] = j;
+      count += !(peaks[j] <= 0.0f);
+    }
+    for (std::size_t i = 0; i < scored.size; i += wide) {
+      const Lanes v = root_twelve * (load<Lanes>(scored.actions + i) - 0.5f);
       Lanes total = {};
-      for (std::size_t j = 0; j < hinges; ++j) total += outputs[j] * ramp(q[j] + slopes[j] * v, corner_);
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::size_t j = used[k];
+        total += outputs[j] * ramp(q[j] + slopes[j] * v, corner_);
+      }
       store(losses + i, load<Lanes>(losses + i) + weight * total);
     }
-    for (std::size_t i = 0; i < size; ++i) losses[i] += weight * Between(actions[i]).value(shape(0));
+    for (std::size_t i = 0; i < scored.size; ++i) {
+      const float* at = shape + scored.knot[i];
+      losses[i] += weight * (at[0] + scored.share[i] * (at[1] - at[0]));
+    }
   }
 
   // One step on the mean squared error; `predicted` gets the predictions before the step. The rows of U and T that

@@ -20,6 +20,7 @@ from manul.service.errors import Conflict, Invalid
 from manul.service.store.blocks import Block, DecisionRow, decision_rows, pack_columns
 
 AHEAD_SECONDS = 60.0  # by which the clock of a caller may be ahead
+NAMED = -1  # in place of the width of a context that is a mapping
 
 
 class Request:
@@ -54,18 +55,13 @@ class Decide(Request):
                 f"loop {loop.name!r} is an apprentice and does not decide. Report observations, start a rollout, or promote it.",
                 "loop",
             )
-        self.contexts = contexts = [loop.model.context(each.context) for each in self.asked]
-        are_rows = True
-        widths: set[int] = set()
-        for each in contexts:
-            if isinstance(each, list):
-                widths.add(len(each))
-            else:
-                are_rows = False
-        if not (are_rows and loop.model.has_shape) or max(widths) > limits.features:
+        model = loop.model
+        self.contexts = contexts = [model.context(each.context) for each in self.asked]
+        widths = {len(each) if isinstance(each, list) else NAMED for each in contexts}
+        if NAMED in widths or not model.has_shape or max(widths) > limits.features:
             for place, context in enumerate(contexts):
                 check_context(loop, context, limits, "context" if self.alone else f"decisions[{place}].context")
-        if len(widths) > 1:
+        if len(widths - {NAMED}) > 1:
             raise Invalid("contexts of one batch must have the same number of values.", "context")
         self.withins = [None if each.within is None else loop.space.check_within(each.within) for each in self.asked]
         if loop.settings.spend_at_most is not None:

@@ -28,9 +28,16 @@ class Answer(NamedTuple):
 STATUS_LINES = {each.value: b"HTTP/1.1 %d %b\r\n" % (each.value, each.phrase.encode()) for each in HTTPStatus}
 
 
+def header_lines(headers: Headers) -> bytes:
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+JSON_LINES = header_lines(JSON)
+
+
 def encode(answer: Answer, request_id: bytes, date: bytes, *, close: bool) -> bytes:
     """A whole response; with `close`, it is the last one of its connection."""
-    lines = b"".join([b"%b: %b\r\n" % header for header in answer.headers])
+    lines = JSON_LINES if answer.headers is JSON else header_lines(answer.headers)
     if close:
         lines += b"connection: close\r\n"
     told = (STATUS_LINES[answer.status], date, len(answer.body), request_id, lines, answer.body)

@@ -211,7 +211,8 @@ class Connection(asyncio.Protocol):
             self.transport.close()
         elif self._pipeline:
             self._start(self._pipeline.popleft())
-        self.set_reading(body_held=False)
+        if self._body_held:
+            self.set_reading(body_held=False)
         if self._refused is not None and not self._unanswered and not self.transport.is_closing():
             self._close(self._refused)
         elif self._waiting:

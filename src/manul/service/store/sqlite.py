@@ -71,7 +71,7 @@ class SqliteStore(Reading):
             self._find_file()
             if self.lost is not None:
                 raise StoreFailure(self.lost)
-            self._writer.execute("COMMIT")
+            self._commit()
         except sqlite3.DatabaseError as error:
             self._undo()
             raise self._failure(error, current.loop) from error
@@ -90,6 +90,13 @@ class SqliteStore(Reading):
         if gone is not None and self.lost is None:
             log.error("%s was deleted or replaced; nothing is written any more", gone)
         self.lost = None if gone is None else LOST
+
+    def _commit(self) -> None:
+        """Commit; unlike the statement, `commit` gives up the interpreter's lock once and not three times, but says nothing if
+        SQLite has rolled the transaction back already."""
+        if not self._writer.in_transaction:
+            raise StoreFailure("SQLite rolled the transaction back")
+        self._writer.commit()
 
     def _undo(self) -> None:
         if self._writer.in_transaction:

@@ -114,7 +114,8 @@ class SqliteTransaction:
         if added.decisions == 0 and (loop not in self._counts or self._counts[loop].decisions == 0):
             self._connection.execute("INSERT INTO firsts VALUES (?, ?) ON CONFLICT DO NOTHING", (loop, body))
         row = (loop, block.first, block.last, block.count, block.time, body)
-        self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
+        # Unlike `execute`, it does not give up the interpreter's lock once more to ask for the row's number.
+        self._connection.executemany("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", [row])
         if waits:
             self._connection.execute("INSERT INTO waiting VALUES (?, ?, ?)", (loop, block.time, block.first))
         self._blocks.append((loop, block))
