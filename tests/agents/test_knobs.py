@@ -165,6 +165,7 @@ def test_a_decision_has_the_density_of_the_distribution_and_of_distributions(act
         assert decision.density >= decision.floor * (1 - 1e-12)
 
 
+@pytest.mark.whole
 def test_inverse_densities_average_to_the_volume(actions):
     agent = play(manul.Auto(actions=actions, epsilon=0.3, nearby=0.5, seed=3), 300)
     assert_mean_is(1 / (agent.decide_many(CONTEXTS).densities * agent.space.volume), 1.0)

@@ -106,6 +106,7 @@ def test_batches_learn_as_single_rounds_do():
     assert one.distribution([0.1, 0.2]).edges.tolist() == many.distribution([0.1, 0.2]).edges.tolist()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("rounds", [0, 4, 12, 100])
 def test_densities_with_a_prior_are_those_of_the_draws(rounds):
     agent = _new(_sister(), epsilon=0.2, seed=2)

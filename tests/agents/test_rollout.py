@@ -34,12 +34,14 @@ def test_the_density_is_that_of_the_mixture_of_both_arms():
         assert decision.arm == "learner" or decision.action == 0.5
 
 
+@pytest.mark.whole
 def test_inverse_densities_average_to_the_range_while_the_learner_learns():
     log = manul.simulate(make(steps=(0.2, 0.5), tolerance=0.5), manul.worlds.linear(rounds=5000)).log
     inverse = 1 / log.densities
     assert abs(inverse.mean() - 1) <= 4 * inverse.std() / np.sqrt(len(inverse))
 
 
+@pytest.mark.whole
 def test_the_log_of_a_rollout_evaluates_other_policies():
     world = manul.worlds.linear(rounds=5000)
     log = manul.simulate(make(steps=(0.5,)), world).log

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from manul.cli import main
 from tests.cli.test_commands import one_sentence
 from tests.service.processes import Process
-from tests.service.rollout_states import BETTER, LOOP, live, live_until
+from tests.service.rollout_states import BETTER, LOOP, live, live_until, wait_until_learned
 
 pytestmark = pytest.mark.whole
 
@@ -46,6 +46,8 @@ def test_a_rollout_is_started_paused_resumed_and_aborted(service, loop):
     assert printed(service, "resume", loop).startswith(f"{loop}: waiting\n")
     lines = printed(service, "abort", loop).splitlines()
     assert lines[:2] == [f"{loop}: aborted", "Aborted by its owner. The baseline makes all decisions."]
+    wait_until_learned(service, loop)  # the answer hardly waits for the learner, who adds the move
+    lines = printed(service, "status", loop).splitlines()
     assert [line.split()[3:5] for line in lines[-4:]] == [
         [reason, "owner"] for reason in ("started", "paused", "resumed", "aborted")
     ]

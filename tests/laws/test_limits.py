@@ -80,6 +80,7 @@ def actions_of(decisions):
     return [decision.action for decision in decisions]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("within", [None, NARROWER])
 def test_the_mean_of_uniform_over_density_is_one(name, within):
     agent, rows = play(name, epsilon=0.8, nearby=0.5), contexts(4000)

@@ -33,6 +33,7 @@ def copied(rollout):
     return manul.loads(manul.dumps(rollout))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("baseline", ["action", "caller", "policy"])
 @pytest.mark.parametrize("space", SPACES)
 def test_the_mean_of_uniform_over_own_density_is_one(space, baseline):

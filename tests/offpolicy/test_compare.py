@@ -30,6 +30,7 @@ def ends(comparison):
     return [(row.low, row.high) for row in comparison]
 
 
+@pytest.mark.whole
 def test_the_difference_to_the_logged_policy_is_the_paired_interval():
     log = named_log(300)
     (row,) = manul.compare([LOW], log)
@@ -85,6 +86,7 @@ def test_rows_that_are_their_own_cluster_are_almost_rows():
     assert ends(rows)[0] == pytest.approx(ends(clusters)[0], abs=5e-4)
 
 
+@pytest.mark.whole
 def test_the_interval_of_clusters_is_that_of_their_sums():
     log = named_log(150, users=12)
     (row,) = manul.compare([LOW], log, clusters="user")

@@ -57,6 +57,7 @@ def test_densities_that_are_10_percent_too_large_are_found_if_enough_rows_explor
     }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("world", HOSTILE)
 def test_what_is_natural_in_a_hostile_world_is_no_problem(world):
     titles = problems(HOSTILE[world](1))

@@ -48,7 +48,7 @@ def test_the_interval_of_a_loss_is_that_of_all_rows(kind, count):
     assert interval.ends(0.95, bound) == pytest.approx(twin.loss_interval(weights, losses, bound), abs=5e-4)
 
 
-@pytest.mark.parametrize("count", [50, 150])
+@pytest.mark.parametrize("count", [50, pytest.param(150, marks=pytest.mark.whole)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_interval_of_a_gain_is_that_of_all_rows(kind, count):
     weights, losses, bound = rows_of(kind, np.random.default_rng(count), count)

@@ -36,18 +36,21 @@ def test_the_comparator_is_the_theorems_which_may_cut_windows(bandwidth):
     assert comparator(ends) > least_of_cut_windows(ends) + 0.005
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("setting", [THEOREMS, FIXED])
 def test_the_regret_stays_under_the_theorems_bound(measured, setting):
     assert (measured[setting] > 0).all()
     assert (measured[setting] < np.repeat([bound(setting, horizon) for horizon in HORIZONS], 3)).all()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("setting", [THEOREMS, FIXED])
 def test_the_regret_grows_no_faster_than_the_theorem_says(measured, setting):
     slope, error = exponent(np.repeat(HORIZONS, 3), measured[setting])
     assert slope <= setting.limit + error
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("setting", [THEOREMS, FIXED])
 def test_nearly_all_regret_is_that_of_an_oracle(measured, setting):
     unavoidable = [oracle_regret(setting, horizon) for horizon in HORIZONS]

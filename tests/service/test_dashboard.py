@@ -120,7 +120,7 @@ def test_a_loop_is_created_taught_watched_and_promoted(browser, tmp_path):
     browser.picture(tmp_path / "first.png")
     observe(served, 2, 120)
     browser.until(lambda: tile(browser, "Learned") == 240)
-    assert browser.run(PAINTED, "loss") != before
+    browser.until(lambda: browser.run(PAINTED, "loss") != before)
 
     played = re.search(r"Mean action ([\d.]+); 80 % of actions between", browser.text("[data-is=density-caption]"))
     assert abs(float(played[1]) - BEST) < 10
@@ -253,7 +253,7 @@ def test_the_policy_is_shown_against_any_feature(browser, taught):
     before = browser.run(PAINTED, "policy")
     browser.run("const choice = document.querySelector('[data-is=feature]'); choice.value = 'sky'; choice.onchange()")
     browser.until(lambda: "sky is typically" in browser.text("[data-is=policy-caption]"))
-    assert browser.run(PAINTED, "policy") != before
+    browser.until(lambda: browser.run(PAINTED, "policy") != before)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_several_knobs_have_a_view_each_and_heat_maps_of_pairs(browser, taught, 
             f"const choice = document.querySelector('[data-is={name}]'); choice.value = '{value}'; choice.onchange()"
         )
     browser.until(lambda: "latest 120 decisions" in browser.text("[data-is=pair-caption]"))
-    assert browser.run(PAINTED, "pair") != before
+    browser.until(lambda: browser.run(PAINTED, "pair") != before)
     ActionChains(browser.driver).move_to_element(browser.find("[data-chart=pair] .u-over")).perform()
     browser.until(lambda: re.search("price .*, bold: predicted loss", browser.text("[data-is=pair-caption]")))
     browser.until(lambda: "share of the actions" in browser.text("[data-is=moved-caption]"))

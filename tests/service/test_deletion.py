@@ -79,7 +79,7 @@ async def test_a_summary_after_a_reset_shows_nothing_of_what_was(service):
 
 
 async def until_examined(service):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await service.get("/heat/summary"))["examined"] is None:
             pass
 

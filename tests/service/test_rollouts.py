@@ -158,6 +158,7 @@ async def test_the_arm_is_a_function_of_the_id_and_a_repeat_gets_the_first_answe
         assert {each["arm"] for each in first} == {"learner", "baseline"}
 
 
+@pytest.mark.whole
 @run
 async def test_the_density_is_that_of_the_mixture_and_the_log_holds_it(service, tmp_path):
     async with service.running():
@@ -290,6 +291,7 @@ SPACES = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("space", SPACES)
 @run
 async def test_loops_of_every_space_have_rollouts(service, space, tmp_path):

@@ -142,6 +142,7 @@ def is_allowed(action):
     )
 
 
+@pytest.mark.whole
 @run
 async def test_a_loop_keeps_its_limits_in_decisions_log_model_and_after_a_restart(tmp_path):
     service = Service(tmp_path / "a.db")
