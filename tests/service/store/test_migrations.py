@@ -113,7 +113,7 @@ def run_script(place, statement):
 def test_a_newer_version_is_refused_in_one_sentence(store):
     open_store(store).close()
     run_script(store, "UPDATE manul SET version = 99" if "://" in store else "PRAGMA user_version = 99")
-    with pytest.raises(FileError, match="has version 99, newer than [67]"):
+    with pytest.raises(FileError, match=r"has version 99, newer than [67]"):
         open_store(store)
 
 
