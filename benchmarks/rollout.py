@@ -11,8 +11,8 @@ planned with the true difference. Runs are six times as long, with half time in 
 Three more kinds: In `late by value`, losses above 0.25 come 900 decisions late, after a patience of 300, those of the learner only or
 those of both arms. In `new model`, the learner is replaced at half time by one that costs 20 % or 100 % more, or the same as before. In
 `replicas`, losses come late, the first step is 50 % of the traffic, a second replica starts while the budget is used up for the first
-time, and the first one leaves soon after; each makes most decisions in turn, and counts are up to a second old. In the first two, a
-learner that costs more must not reach full traffic; of a new model, only what comes after half time is shown.
+time, and the first one leaves soon after; each makes most decisions in turn, and reads those of the other ten times a second. In the first
+two, a learner that costs more must not reach full traffic; of a new model, only what comes after half time is shown.
 
 In `predicted`, a model predicts the losses before the arm is drawn: it explains half of their variance, all that contexts contribute, or
 it is wrong, and predicts the losses of other contexts. In `guard`, the learner costs 10 % less, and a second value, with the same
@@ -37,8 +37,7 @@ from benchmarks.rollouts_at_once import Draws, Outcome, play_at_once
 from manul.agents.rollout.guards import Guard
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import COHORT, Progress
-from manul.service.store.replica_count import ReplicaCount
+from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
 from manul.utils.validation import Floats
 
 MEAN = 0.2  # loss of the baseline
@@ -189,43 +188,40 @@ def play_replicas(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
     rng = np.random.default_rng(int(coins[0] * 2**32))
     waits, busy = delays.tolist(), rng.random(len(coins)).tolist()
     comes, leaves = rng.integers(1, 200), rng.integers(200, 2000)
-    replicas = [(InFlight(), ReplicaCount()) for _ in range(2)]
-    generations, stored = [0, 0], InFlight()
+    replicas = [InFlight(known_to=-1) for _ in range(2)]
+    stored: dict[int, Ticket] = {}
     full, excess, worst = np.inf, 0.0, 0.0
     due: list[tuple[float, int, float]] = []
     for number, coin in enumerate(coins):
-        time, living = number / RATE, ([0] if number < comes else [0, 1] if number < leaves else [1])
+        living = [0] if number < comes else [0, 1] if number < leaves else [1]
         for place in living:
-            in_flight, count = replicas[place]
-            if number % RATE == 37 * place or number == (comes if place else 0):  # once a second, not at the same time
-                count.read(len(living), time)
-            if (generation := count.membership(time).generation) != generations[place]:
-                in_flight.join(stored.tickets)
-                generations[place] = generation
+            if number % (RATE // 10) == 7 * place or number == (comes if place else 0):  # not at the same time
+                replicas[place].join(stored, progress)
         often = 0.9 if number % 100 < 50 else 0.1
         place = living[-1] if busy[number] < often else living[0]
-        in_flight, count = replicas[place]
-        counted = count.membership(time).replicas
-        share = in_flight.share(progress) if counted else 0.0
+        share = replicas[place].share(progress, number)
         ticket = progress.ticket(learner=coin < share, share=share)
-        in_flight.add(number, ticket, max(counted, 1))
-        stored.add(number, ticket)
+        replicas[place].add(number, ticket)
+        stored[number] = ticket
         excess += share * costs[number] - plan.tolerance * MEAN
         worst = max(worst, excess)
         loss = learner[number] if ticket.learner else baseline[number]
         heappush(due, (number + waits[number] * (0.5 + loss), number, loss))
         while due and due[0][0] <= number:
             _, arrived, loss = heappop(due)
-            progress.add(arrived, stored.tickets[arrived], loss)
-            for each in (stored, *(in_flight for in_flight, _ in replicas)):
+            replicas[living[0]].join(stored, progress)  # which learns
+            progress.add(arrived, stored[arrived], loss)
+            for each in replicas if arrived >= progress.next else ():
                 each.arrive(arrived)
-        for each in (stored, *(in_flight for in_flight, _ in replicas)):
+        for each in replicas:
             each.forget_before(progress.next)
+        while stored and (first := next(iter(stored))) < progress.next:
+            del stored[first]
         if progress.level == last:
             full = min(full, number)
         if progress.level < 0:
             return Outcome(full, number, worst, 0.0)
-    return Outcome(full, np.inf, worst, replicas[1][0].share(progress))
+    return Outcome(full, np.inf, worst, replicas[1].share(progress, len(coins)))
 
 
 def outcomes(scenario: Scenario, plan: RolloutPlan, decisions: int, seeds: Sequence[int]) -> Floats:

@@ -9,7 +9,6 @@ import pytest
 from manul.agents.rollout.rollout_progress import COHORT
 from manul.service.engine.decision_numbers import LOST_SECONDS
 from manul.service.engine.write_operations import own_number
-from manul.service.store import Membership
 from tests.service.conftest import Service, run, until
 from tests.service.test_recovery import model_of, replayed
 from tests.service.test_rollouts import GOOD, LOOP, QUICK, play, put
@@ -114,20 +113,6 @@ async def test_decisions_without_losses_do_not_fill_the_memory(service):
         assert (said["traffic"], said["in_flight"] < 1500) == (0.0, True)
     async with service.running():
         assert (await service.get("/a/rollout"))["in_flight"] == said["in_flight"]
-
-
-@run
-async def test_decisions_of_a_replica_that_died_stay_part_of_the_guarantee(tmp_path):
-    service = Service(tmp_path / "decisions.db")
-    async with service.running():
-        await service.post("", 201, **LOOP)
-        await put(service, **QUICK, budget=20)
-        loop = service.engine.loop("a")
-        loop.model.membership = lambda: Membership(2, 0)
-        await service.post("/a/decisions/batch", decisions=[{"context": [0.25, 0.5]}] * 20)
-        before = (await service.get("/a/rollout"))["traffic"]
-        loop.model.membership = lambda: Membership(1, 0)
-        assert (await service.get("/a/rollout"))["traffic"] == before
 
 
 @run

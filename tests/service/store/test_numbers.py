@@ -47,3 +47,21 @@ def test_chunks_are_fetched_again_once_a_rollout_has_ended():
     numbers.keep(1, ahead=True)
     numbers.refill(1, 1)
     assert numbers.take(1, 16) == 2
+
+
+def test_numbers_that_were_ordered_ahead_are_not_kept_once_reserving_ahead_has_ended():
+    numbers = Numbers(counter())
+    numbers.keep(1, ahead=False)
+    numbers._refill(1, 8, needed=0)
+    assert numbers.take(1, 1) is None
+    assert numbers.keep(1, ahead=False) == [range(1, 9)]
+
+
+def test_numbers_that_are_left_can_be_given_up():
+    numbers = Numbers(counter())
+    numbers.keep(1, ahead=False)
+    numbers.refill(1, 8)
+    numbers.take(1, 3)
+    assert numbers.keep(1, ahead=False) == []
+    assert numbers.keep(1, ahead=False, left=False) == [range(4, 9)]
+    assert numbers.take(1, 1) is None

@@ -42,6 +42,7 @@ READS = {
     "first_decision": lambda store, loop, _: store.first_decision(loop),
     "events": lambda store, loop, last: store.events(loop, last // 2, 3),
     "blocks": lambda store, loop, last: store.blocks(loop, last // 2, 3),
+    "block_with": lambda store, loop, last: store.block_with(loop, last // 2),
     "events_of": lambda store, loop, last: [store.events_of(loop, some) for some in ([last // 2], [2, last])],
     "model": lambda store, loop, _: store.model(loop, 5),
     "downloads": lambda store, loop, _: store.downloads(loop),

@@ -73,6 +73,11 @@ class WholeLogs:
         """Those of one term of at most 1."""
         return cls(tuple([math.floor(math.log1p(-bet * term) * _UNIT) for bet in BETS]))
 
+    @property
+    def negative(self) -> WholeLogs:
+        """What takes the terms away if it is added."""
+        return WholeLogs(tuple([-log for log in self.logs]))
+
     def add(self, other: WholeLogs) -> None:
         """Add the terms of others."""
         self.logs = tuple(map(int.__add__, self.logs, other.logs))

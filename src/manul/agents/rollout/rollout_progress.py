@@ -92,7 +92,15 @@ class Ticket(NamedTuple):
     centre: float | None = None
 
 
-WorstCase = Callable[["Progress"], Mapping[int, WholeLogs] | None]
+class Missing(NamedTuple):
+    """What is not known of decisions: by slot, the sums of the largest terms of those without a loss, and the sum of the learner's
+    shares in those whose terms cannot be counted."""
+
+    terms: Mapping[int, WholeLogs]
+    shares: float = 0.0
+
+
+WorstCase = Callable[["Progress"], Missing]
 Watched = tuple[float | None, ...]  # by guard, as losses in widths of their ranges; None if a value is missing
 
 
@@ -208,13 +216,13 @@ class Progress:
         """The share that the guarantee allows: a cohort of the worst decisions would not break it.
 
         `in_flight` is the sum of the learner's shares in the decisions from `next` on, the most that they can cost. `worst`
-        returns, for each slot, the sums of the largest terms that decisions without a loss can get; None if not known.
+        returns what is not known of them.
         """
         spent = self.spent + self.cohort_shares + self.left_shares + in_flight
         needed = COHORT * self.plan.shares[max(self.level, 0)]
         if worst is not None and in_flight > 0 and self.judged >= COHORT and self.plan.budget - spent < needed:
             missing = worst(self)
-            spent = spent if missing is None else min(spent, self._spent_in_all(missing))
+            spent = min(spent, self._spent_in_all(missing.terms) + missing.shares)
         return (self.plan.budget - spent) / COHORT
 
     def share(self, in_flight: float = 0.0, worst: WorstCase | None = None) -> float:
@@ -258,9 +266,10 @@ class Progress:
         if self.judged >= COHORT:
             for ticket, loss, _ in (*self.cohort, *self.arrived.values()):
                 if ticket is not None and loss is not None:
-                    self.known[self.slot(ticket)].add(self._whole_logs(ticket, loss))
+                    self.known[self.slot(ticket)].add(self.known_terms(ticket, loss))
 
-    def _whole_logs(self, ticket: Ticket, loss: float) -> WholeLogs:
+    def known_terms(self, ticket: Ticket, loss: float) -> WholeLogs:
+        """What a decision with a loss adds to the known terms of its slot."""
         return WholeLogs.of(self._guarantee_term(ticket, loss / self.width))
 
     def ticket(self, *, learner: bool, share: float, predicted: float | None = None) -> Ticket:
@@ -299,7 +308,7 @@ class Progress:
         self.arrived[number] = Arrived(ticket, loss, watched)
         if ticket is not None and loss is not None:
             if self.judged >= COHORT:
-                self.known[self.slot(ticket)].add(self._whole_logs(ticket, loss))
+                self.known[self.slot(ticket)].add(self.known_terms(ticket, loss))
             self.latest = max(self.latest, number)
         while self.next in self.arrived:
             ticket, loss, watched = self.arrived.pop(self.next)
@@ -361,7 +370,7 @@ class Progress:
         if len(self.cohort) == COHORT:
             cohort = self.cohort
             for counted in cohort if self.judged > COHORT else ():
-                self.known[self.slot(counted.ticket)].remove(self._whole_logs(counted.ticket, counted.loss))
+                self.known[self.slot(counted.ticket)].remove(self.known_terms(counted.ticket, counted.loss))
             self.cohort, self.cohort_shares = [], 0.0
             self._add(cohort)
             self._review()

@@ -36,15 +36,18 @@ class DecisionNumbers:
             await asyncio.to_thread(self._store.refill, self._loop, count)
         return number
 
-    def void_unused(self) -> None:
-        """Void the numbers that were at hand, if a rollout has begun: it needs numbers in the order of decisions."""
-        for numbers in self._store.keep_numbers(self._loop, ahead=self._model.rollout is None):
+    def void_unused(self, *, left: bool = True) -> None:
+        """Void the numbers that were at hand, if a rollout has begun: it needs numbers in the order of decisions. Call it now and then
+        with `left` as False, because other replicas count numbers that are left as decisions."""
+        none_ahead = self._model.rollout is not None
+        for numbers in self._store.keep_numbers(self._loop, ahead=not none_ahead, left=left or not none_ahead):
             self.void(numbers)
 
     def void(self, numbers: Sequence[int]) -> None:
         """Note numbers that no decision has got, so that a rollout does not wait for their losses."""
         rollout = self._model.rollout
         if rollout is not None:
+            self._model.note_unused(numbers)
             self._void.extend(number for number in numbers if number >= rollout.progress.next)
 
     @property

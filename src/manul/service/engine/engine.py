@@ -244,7 +244,6 @@ class Engine:
     def _serve_new(self, number: int, settings: NewLoop, body: bytes, created: float) -> Loop:
         row = _new_row(number, settings, body, created)
         fresh = Loop(row, self.store)
-        self._tell_replicas(fresh)
         fresh.feed.keep_up(0, 0)
         return self._serve(fresh)
 
@@ -380,7 +379,7 @@ class Engine:
     def _settle_numbers(self, loop: Loop) -> None:
         """Store what a rollout need not wait for, also if no further decision is made here."""
         now, numbers = self.now(), loop.numbers
-        numbers.void_unused()
+        numbers.void_unused(left=False)
         if numbers.has_void:
             self.writer.submit(WriteVoids(loop, now, self.learn))
         if not self.learner.learns(loop):
@@ -418,17 +417,9 @@ class Engine:
         return loop
 
     def restore(self, row: LoopRow) -> Loop:
-        generation = 0 if self.store.replicas is None else self.store.replicas.membership().generation
         loop = Loop.recover(row, self.store)
-        self._tell_replicas(loop)
-        loop.model.generation = generation
         self._ahead = max(self._ahead, self.store.counts(row.number).latest - self._clock())
         return loop
-
-    def _tell_replicas(self, loop: Loop) -> None:
-        if self.store.replicas is not None:
-            loop.model.membership = self.store.replicas.membership
-            loop.model.generation = loop.model.membership().generation
 
     def learn(self, loop: Loop, facts: list[Fact]) -> None:
         """Let the learner learn events that are durable."""

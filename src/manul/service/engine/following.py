@@ -22,7 +22,6 @@ class Following:
     def __init__(self, store: Store, replicas: Replicas, served: Engine) -> None:
         self._store, self._served = store, served
         self._states, self.leads, self.learns = replicas.states, replicas.leads, replicas.learns
-        self._membership = replicas.membership
         self._seen: dict[int, State] = {}
         self._damaged: dict[int, int] = {}
         self._unreadable: set[int] = set()
@@ -48,7 +47,7 @@ class Following:
         """Follow a loop; one that cannot be read keeps its model, and does not hold up the others."""
         try:
             self._follow(loop, state, began)
-            self._read_decisions_of_others(loop)
+            loop.read_others(state.numbers)
         except Damaged:
             if loop.number not in self._unreadable:
                 log.exception("loop cannot be followed; deciding with the previous model", extra={"loop": loop.name})
@@ -79,13 +78,6 @@ class Following:
             self._restore(loop)
         if loop.model.first is None and state.has_decisions:
             loop.read_first()
-
-    def _read_decisions_of_others(self, loop: Loop) -> None:
-        """Read the decisions in flight again if replicas have come or gone; until then, the learner gets no traffic here."""
-        generation = self._membership().generation
-        if loop.model.generation != generation:
-            loop.join_in_flight()
-            loop.model.generation = generation
 
     def _restore(self, loop: Loop) -> None:
         snapshot = self._store.snapshot(loop.number)

@@ -161,6 +161,10 @@ class Learner(threading.Thread):
         if loop.feed.saved is None:
             loop.feed.saved = loop.model.event, time.monotonic()
         facts, moves = self._next(loop), _moves(loop)
+        if (
+            facts and self._following is not None
+        ):  # so that the rollout knows the decisions before those that it learns of
+            loop.read_others(max(event.decision for event, _ in facts))
         self._has_more = self._has_more or len(facts) == EVENTS_PER_TURN
         with (self.span if facts else no_span)("learn", loop=loop.name, events=len(facts)):
             loop.learn(facts, lambda event: self._store.model(loop.number, event))

@@ -38,7 +38,11 @@ class Loop:
         self.paused, self.apprentice = row.paused, row.apprentice
         self.changed = 0.0  # when this replica paused, resumed or promoted it, by time.monotonic()
         self.settings = stored_loop(row.settings)
-        self.model, self.feed, self.traffic = Model(self.settings, stopped=row.stopped), Feed(), Traffic()
+        self._replicated = store.replicas is not None
+        self.model = Model(self.settings, stopped=row.stopped, replicated=self._replicated)
+        self.feed, self.traffic = Feed(), Traffic()
+        # The last decision that was read for the rollout; up to which one all were known then, and how often that was so.
+        self._read_to, self._known_to, self._reads = 0, -1.0, 0
         self.space, self.history = self.model.space, self.model.history
         self.zone: tzinfo = ZoneInfo(self.settings.zone or "UTC")
         self.is_shared = store.replicas is not None
@@ -81,26 +85,39 @@ class Loop:
             after = facts[-1][0].number
 
     def load_in_flight(self) -> None:
-        """Read the decisions of the rollout that are not judged."""
+        """Read the decisions of the rollout that are not judged; the block that contains the first may start before it."""
         rollout = self.model.rollout
         if rollout is not None:
-            self.model.load_in_flight(rollout, dict(self._tickets(rollout)))
+            stored = self._tickets(rollout, max(0, rollout.progress.next - MAX_BLOCK))
+            self.model.load_in_flight(rollout, dict(stored))
 
-    def join_in_flight(self) -> None:
-        """Read the decisions of other replicas that are not judged."""
+    def read_others(self, reserved: int) -> None:
+        """Read the decisions of the rollout that other replicas have stored, if numbers up to this one may have been used.
+
+        A decision may be stored after one with a higher number, so all are read from the first one that is missing. Numbers of a
+        process that was killed are missing until they are given up, so the same one is looked for less and less often.
+        """
         rollout = self.model.rollout
-        if rollout is not None:
-            reserved = self._store.counts(self.number).numbers
-            self.model.load_in_flight(rollout, dict(self._tickets(rollout)), reserved=reserved)
+        if rollout is None or not self._replicated:
+            return
+        self.model.load_in_flight(rollout, {})  # all may have been made here
+        known_to = rollout.in_flight.known_to
+        if known_to >= reserved:
+            return
+        self._reads, self._known_to = self._reads + 1 if known_to == self._known_to else 0, known_to
+        after = self._read_to
+        if self._reads & (self._reads - 1) == 0:  # not at all yet, or a power of two
+            block = self._store.block_with(self.number, int(known_to) + 1)
+            after = int(known_to) if block is None else block.first - 1
+        self.model.load_in_flight(rollout, dict(self._tickets(rollout, after)))
 
-    def _tickets(self, rollout: LoopRollout) -> Iterator[tuple[int, Ticket | None]]:
-        """The tickets of decisions that are not judged; the block that contains the first may start before it."""
+    def _tickets(self, rollout: LoopRollout, after: int) -> Iterator[tuple[int, Ticket | None]]:
+        """The tickets of decisions that are not judged, from blocks that start after a number."""
         first = rollout.progress.next
-        after = max(0, first - MAX_BLOCK)
         while blocks := self._store.blocks(self.number, after, 64):
             decisions = (each for block in blocks for each in block.decisions() if each.number >= first)
             yield from ((each.number, rollout.own_ticket(each)) for each in decisions)
-            after = blocks[-1].last
+            self._read_to = after = blocks[-1].last
 
     def set_state(self, *, paused: bool | None = None, apprentice: bool | None = None) -> None:
         self.paused = self.paused if paused is None else paused

@@ -15,7 +15,7 @@ from manul.agents.rollout.baselines import CALLER, Baseline, PolicyBaseline, che
 from manul.agents.rollout.in_flight import InFlight
 from manul.agents.rollout.predictions import predicted_loss
 from manul.agents.rollout.rollout_plan import RolloutPlan
-from manul.agents.rollout.rollout_progress import COHORT, Progress, Ticket
+from manul.agents.rollout.rollout_progress import COHORT, Arrived, Progress, Ticket
 from manul.errors import ManulError
 from manul.service.engine.loop_agent import asked, from_bytes
 from manul.service.engine.loop_space import LoopSpace
@@ -97,9 +97,10 @@ class LoopRollout:
         within: Narrowing | None,
         callers_action: Any,
         *,
+        number: int,
         playing: bool,
     ) -> tuple[Decision, RolloutTicket]:
-        """Draw from one of the arms; the learner gets no traffic unless it is `playing`."""
+        """Draw the decision of a number from one of the arms; the learner gets no traffic unless it is `playing`."""
         if callers_action is not None and self.settings.baseline != CALLER:
             raise Invalid(
                 'action is only for a rollout with the baseline "caller"; this one has another baseline. Leave it out.',
@@ -109,7 +110,9 @@ class LoopRollout:
         learner = agent.decide_again(key, context, within, **asked(agent))
         if learner.floor is None:
             raise Invalid("The agent of this loop draws from single actions. A rollout needs a density.", "loop")
-        share = self.in_flight.share(self.progress) if playing else 0.0
+        # A number that is judged already was reserved before the rollout began, or given up because it was not used for long.
+        playing = playing and number >= self.progress.next
+        share = self.in_flight.share(self.progress, number) if playing else 0.0
 
         def look_up(action: Any) -> tuple[float, float | None]:
             narrowed = None if within is None else [within]
@@ -119,6 +122,10 @@ class LoopRollout:
         drawn = baseline.draw(self.seed, key, share, decide=lambda: learner, look_up=look_up)
         ticket = self.progress.ticket(learner=drawn.arm == "learner", share=share, predicted=predicted)
         mixed = mixed_levels(agent.space, learner, baseline, share)
+        if share > 0:
+            self.in_flight.add(number, ticket)
+        else:  # it costs nothing
+            self.in_flight.note(number)
         return drawn._replace(within=within, drawn=mixed), RolloutTicket(self.event, *ticket)
 
     @property
@@ -143,34 +150,26 @@ class LoopRollout:
             self.step_began = event.time
         if self.progress.judged // COHORT > looks:
             self._look(event.time)
-        if event.kind in OUTCOMES and event.decision in self.progress.arrived:
-            self.in_flight.arrive(event.decision)
+        if event.decision in self.progress.arrived:
+            self._note(event.decision, self.progress.arrived[event.decision])
 
-    def keep(self, number: int, ticket: Ticket, replicas: int = 1) -> None:
-        """Add a decision to those in flight; one without traffic for the learner is not kept, because it costs nothing."""
-        if ticket.share > 0:
-            self.in_flight.add(number, ticket, max(1, replicas))
-
-    def load_in_flight(self, stored: Mapping[int, Ticket | None], *, reserved: int | None = None) -> None:
-        """Take the decisions in flight from those that are stored. With `reserved`, add those of other replicas instead, with
-        numbers up to this one; a decision that is not stored yet counts with the largest share."""
-        progress = self.progress
-        own = {number: each for number, each in stored.items() if each is not None and number >= progress.next}
-        if reserved is None:
-            self.in_flight = InFlight()
-            for number, ticket in own.items():
-                self.keep(number, ticket)
-        else:
-            largest = Ticket(learner=True, share=max(self.plan.shares), level=0, period=progress.period)
-            unknown = [number for number in range(progress.next, reserved + 1) if number not in progress.arrived]
-            others = {number: largest for number in unknown if number not in stored} | own
-            self.in_flight.join(dict(sorted(others.items())))
+    def load_in_flight(self, stored: Mapping[int, Ticket | None]) -> None:
+        """Take the decisions in flight from those that are stored, which are all."""
+        known = {number: each for number, each in stored.items() if each is not None and number >= self.progress.next}
+        self.in_flight = InFlight({number: each for number, each in known.items() if each.share > 0})
         self._note_arrived()
 
-    def continue_from(self, before: LoopRollout | None) -> None:
-        """Keep the decisions in flight if the rollout before was the same one, at an earlier event."""
+    def join(self, stored: Mapping[int, Ticket | None]) -> None:
+        """Add decisions that were read from the store to those in flight; other replicas made some of them."""
+        self.in_flight.join(stored, self.progress)
+
+    def continue_from(self, before: LoopRollout | None, *, replicated: bool) -> None:
+        """Keep the decisions in flight if the rollout before was the same one, at an earlier event. If the loop is `replicated`, the
+        decisions of others are not known yet."""
         if before is not None and before.event == self.event:
             self.in_flight = before.in_flight
+        elif replicated:
+            self.in_flight = InFlight(known_to=self.progress.next - 1)
         self._note_arrived()
         self.forget_judged()
 
@@ -178,10 +177,15 @@ class LoopRollout:
         self.in_flight.forget_before(self.progress.next)
 
     def _note_arrived(self) -> None:
-        """Note which decisions have losses, although they are not judged yet."""
+        """Note which decisions have losses, although they are not judged yet, and which there are not."""
         for number, arrived in self.progress.arrived.items():
-            if arrived.loss is not None:
-                self.in_flight.arrive(number)
+            self._note(number, arrived)
+
+    def _note(self, number: int, arrived: Arrived) -> None:
+        if arrived.loss is not None:
+            self.in_flight.arrive(number)
+        elif arrived.ticket is None:
+            self.in_flight.note(number)
 
     def own_ticket(self, decision: DecisionRow) -> Ticket | None:
         """The ticket of a decision of this rollout; None if another rollout made it, or none."""

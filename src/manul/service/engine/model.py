@@ -30,7 +30,7 @@ from manul.service.engine.losses import EventParts, parts_of
 from manul.service.errors import Invalid
 from manul.service.insights.history import History
 from manul.service.loop_settings import NewLoop
-from manul.service.store import OUTCOMES, Event, Fact, Membership, Snapshot, StoreFailure
+from manul.service.store import OUTCOMES, Event, Fact, Snapshot, StoreFailure
 from manul.service.store.blocks import DecisionRow, RolloutTicket
 from manul.utils import model_files
 from manul.utils.validation import Floats
@@ -52,10 +52,10 @@ class Model:
     """An agent and a rollout that are a function of the settings and the events alone. Only this class takes their lock.
 
     `event` is the last event that the model contains. Rollouts that were started by events up to `stopped` were aborted, even if
-    that is not learned yet. `generation` is that of the replicas in which decisions of others were last read.
+    that is not learned yet. Of a `replicated` loop, other replicas make decisions too.
     """
 
-    def __init__(self, settings: NewLoop, *, stopped: int = 0) -> None:
+    def __init__(self, settings: NewLoop, *, stopped: int = 0, replicated: bool = False) -> None:
         self.settings, self.space = settings, LoopSpace.of(settings)
         self.agent = loop_agent.make_agent(settings)
         self._reader = PartsReader.of(settings.learned, self.space)
@@ -63,8 +63,7 @@ class Model:
         self.event = self.learned = self.refused = 0
         self.limits = LoopLimits() if settings.limits else None
         self.rollout: LoopRollout | None = None
-        self.stopped, self.generation = stopped, 0
-        self.membership: Callable[[], Membership] = lambda: Membership(1, 0)
+        self.stopped, self._replicated = stopped, replicated
         # The context of the first stored decision, and the one that contexts must be like.
         self.first: Any = None
         self._shape: Any = None
@@ -171,8 +170,7 @@ class Model:
             if self.rollout is None:
                 drawn = loop_agent.draw_many(self.agent, keys, contexts, matrix, withins)
                 return Drawn(drawn, self.event, [None] * len(numbers))
-            replicas, generation = self.membership()
-            playing = replicas > 0 and generation == self.generation and not self.is_stopped(self.rollout)
+            playing = not self.is_stopped(self.rollout)
             decisions, tickets = list[Decision](), list[RolloutTicket | None]()
             # One by one, because each decision changes what the guarantee leaves for the next one.
             for number, key, context, within, action in zip(
@@ -180,9 +178,8 @@ class Model:
             ):
                 # The core takes an array without a conversion.
                 features = context if isinstance(context, dict) else np.array(context, np.float64)
-                decision, ticket = self.rollout.draw(self.agent, key, features, within, action, playing=playing)
-                # Each replica knows only its own decisions. Every other one may make as many, even if it dies afterwards.
-                self.rollout.keep(number, Ticket(*ticket[1:]), replicas)
+                given: Any = {"number": number, "playing": playing}
+                decision, ticket = self.rollout.draw(self.agent, key, features, within, action, **given)
                 if self.limits is not None and ticket.learner:
                     self.limits.note(number, loop_agent.ledger_of(self.agent).expect(features, within))
                 decisions.append(decision)
@@ -223,24 +220,30 @@ class Model:
         """Give the learner no more traffic in rollouts that were started by events up to this one."""
         self.stopped = max(self.stopped, event)
 
-    def load_in_flight(
-        self, rollout: LoopRollout, stored: Mapping[int, Ticket | None], *, reserved: int | None = None
-    ) -> None:
-        """Take the decisions in flight from the store, unless there is another rollout by now; with `reserved`, add those of
-        other replicas, which have numbers up to this one."""
+    def load_in_flight(self, rollout: LoopRollout, stored: Mapping[int, Ticket | None]) -> None:
+        """Take the decisions in flight from the store, unless there is another rollout by now; if the loop is replicated, add those
+        that are not known yet."""
         with self._lock:
             if self.rollout is not None and self.rollout.event == rollout.event:
-                self.rollout.load_in_flight(stored, reserved=reserved)
+                (self.rollout.join if self._replicated else self.rollout.load_in_flight)(stored)
+
+    def note_unused(self, numbers: Sequence[int]) -> None:
+        """Note numbers that no decision will get, so that they do not count as decisions of others."""
+        with self._lock:
+            if self.rollout is not None:
+                for number in numbers:
+                    self.rollout.in_flight.note(number)
 
     def restore(self, snapshot: Snapshot) -> None:
         agent = loop_agent.from_bytes(snapshot.model)
         rollout = LoopRollout.from_bytes(self.settings, snapshot.rollout) if snapshot.rollout else None
         with self._changing():
-            self.agent, self.event = agent, snapshot.event
+            self.agent = agent
             if self.limits is not None:
                 self.limits.forget_until(snapshot.event)
             self._follow(rollout)
-            self.learned, self.refused = snapshot.learned, snapshot.refused
+            # Last, as in all that follows: whoever waits for them finds them in the rollout too.
+            self.learned, self.refused, self.event = snapshot.learned, snapshot.refused, snapshot.event
         self.history.restore(snapshot.history)
 
     def snapshot(self) -> Snapshot:
@@ -288,9 +291,10 @@ class Model:
         with self._changing():
             if self.limits is not None:  # money is spent, whatever the model is
                 loop_agent.ledger_of(agent).take(loop_agent.ledger_of(self.agent))
-            self.agent, self.event = agent, event.number
+            self.agent = agent
             if self.rollout is not None:
                 self.rollout.restart(event)
+            self.event = event.number
         self.history.forget_judged()
 
     def _apply_act(self, event: Event, body: bytes) -> None:
@@ -308,7 +312,7 @@ class Model:
     def _follow(self, rollout: LoopRollout | None) -> None:
         """Continue with a rollout, which may be another one than before."""
         if rollout is not None:
-            rollout.continue_from(self.rollout)
+            rollout.continue_from(self.rollout, replicated=self._replicated)
         self.rollout = rollout
 
     def _learn_batch(self, facts: Sequence[Fact]) -> None:
@@ -317,19 +321,22 @@ class Model:
         outcomes = [fact for fact in facts if fact[0].kind in OUTCOMES]
         with self._changing():
             self._judge(outcomes)
-            learned = self.limits is None and self.learn_many(outcomes)
+            together = self.limits is None and self.learn_many(outcomes)
             for event, decision in facts:
                 if self.limits is not None:
                     with self._skip_on_error(event):  # apart from learning, so that no cost is lost if that fails
                         self.limits.count(self.agent, event, decision)
-                if not learned and event.kind in OUTCOMES:
+                learned = together and event.kind in OUTCOMES
+                if not together and event.kind in OUTCOMES:
                     with self._skip_on_error(event):
                         self.learn_one(event, decision)
+                        learned = True
                 if self.rollout is not None:
                     with self._skip_on_error(event):  # the model has learned it, and must not do so again
                         self.rollout.add(event, decision)
                 self.refused += event.kind == "damaged"
-                self.event = event.number  # last: whoever waits for it finds it in the rollout too
+                self.learned += learned
+                self.event = event.number
             if self.rollout is not None:
                 self.rollout.forget_judged()
 
@@ -375,7 +382,6 @@ class Model:
             self.agent.learn_many(rows, self.space.decisions(stored), **told, **parts)
         except ManulError:
             return False
-        self.learned += len(facts)
         return True
 
     def learn_one(self, event: Event, stored: DecisionRow | None) -> None:
@@ -387,7 +393,6 @@ class Model:
             parts = {name: value for name, value in reported.parts.items() if name in modelled}
             told = {**(told if reported.judged else {}), **({"parts": parts} if modelled else {})}
         self.agent.learn(stored.context, self.space.decision(stored), **told)
-        self.learned += 1
 
     @contextmanager
     def _skip_on_error(self, event: Event) -> Iterator[None]:

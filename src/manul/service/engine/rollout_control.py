@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -120,7 +121,11 @@ def add_act(transaction: Transaction, loop: int, act: OwnerAct, time: float) -> 
 
 
 def keep_rollout(transaction: Transaction, loop: Loop, fresh: Loop, time: float) -> None:
-    """Start the rollout of a loop again in the one that replaces it, from a snapshot, so that no replica decides without it."""
+    """Start the rollout of a loop again in the one that replaces it, from a snapshot, so that no replica decides without it.
+
+    The loop is deleted already, so that other replicas add no decisions to those in flight.
+    """
+    loop.read_others(sys.maxsize)
     with loop.model.hold() as model:
         rollout = model.rollout
         if rollout is None:

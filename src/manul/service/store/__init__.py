@@ -136,7 +136,8 @@ class Lookup(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of a loop that replicas share; `snapshot` is the last event of the newest snapshot."""
+    """The state of a loop that replicas share; `snapshot` is the last event of the newest snapshot, and `numbers` the highest number
+    of a decision that is reserved."""
 
     number: int
     paused: bool
@@ -145,14 +146,7 @@ class State(NamedTuple):
     snapshot: int
     has_decisions: bool
     stopped: int
-
-
-class Membership(NamedTuple):
-    """How many replicas may be making decisions, 0 if this one cannot know, and a number that changes whenever decisions of
-    others must be read from the store, because what is assumed about them no longer holds."""
-
-    replicas: int
-    generation: int
+    numbers: int
 
 
 class Replicas(Protocol):
@@ -166,9 +160,6 @@ class Replicas(Protocol):
 
     def states(self) -> list[State]:
         """The current state of all loops."""
-
-    def membership(self) -> Membership:
-        """How many replicas may be making decisions."""
 
 
 class Transaction(Protocol):
@@ -273,10 +264,11 @@ class Store(Protocol):
     def refill(self, loop: int, count: int) -> None:
         """Fetch decision numbers until at least `count` are at hand; it may wait for the store."""
 
-    def keep_numbers(self, loop: int, *, ahead: bool) -> list[range]:
+    def keep_numbers(self, loop: int, *, ahead: bool, left: bool = True) -> list[range]:
         """Reserve numbers ahead of decisions, or none, so that numbers are in the order of decisions.
 
-        Returns numbers that no decision gets: those that were at hand when reserving ahead ended.
+        Returns numbers that no decision gets: those that were at hand when reserving ahead ended and, unless those that are `left` stay
+        at hand, those of requests that needed fewer.
         """
 
     def loops(self) -> list[LoopRow]:
@@ -293,6 +285,9 @@ class Store(Protocol):
 
     def blocks(self, loop: int, after: int, limit: int) -> list[Block]:
         """The next blocks of decisions, the oldest first; `after` is the last number of the block before."""
+
+    def block_with(self, loop: int, number: int) -> Block | None:
+        """The block that contains a decision, or the last one before it."""
 
     def events_of(self, loop: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
         """All durable events of some decisions, in order; decisions without events are omitted."""

@@ -43,6 +43,11 @@ class Numbers(threading.Thread):
             return first
 
     def refill(self, loop: int, count: int) -> None:
+        """Fetch numbers until at least `count` are at hand."""
+        self._refill(loop, count, needed=count)
+
+    def _refill(self, loop: int, count: int, *, needed: int) -> None:
+        """The same; if no numbers are kept ahead by then, only as many are kept as are needed."""
         with self._lock:
             if any(len(chunk) >= count for chunk in self._chunks.get(loop, [])):
                 return
@@ -52,20 +57,23 @@ class Numbers(threading.Thread):
         first = self._fetch(loop, size)
         with self._lock:
             # More were ordered than are needed if `keep` was called meanwhile.
-            end = first + (count if loop in self._none_ahead else size)
+            end = first + (needed if loop in self._none_ahead else size)
             chunks = [chunk for chunk in self._chunks.get(loop, []) if chunk] + [range(first, end)]
             self._chunks[loop] = chunks[-CHUNKS_PER_LOOP:]
             self._drop(loop, [*chunks[:-CHUNKS_PER_LOOP], range(end, first + size)])
 
-    def keep(self, loop: int, *, ahead: bool) -> list[range]:
-        """Fetch chunks, or only as many numbers as are needed; returns the numbers that no decision gets because of this."""
-        if ahead != (loop in self._none_ahead) and loop not in self._dropped:
+    def keep(self, loop: int, *, ahead: bool, left: bool = True) -> list[range]:
+        """Fetch chunks, or only as many numbers as are needed; returns the numbers that no decision gets because of this.
+
+        Numbers that were needed, and are left, stay at hand or not.
+        """
+        if ahead != (loop in self._none_ahead) and loop not in self._dropped and left:
             return []
         with self._lock:
             if ahead:
                 self._none_ahead.discard(loop)
                 self._dropped.pop(loop, None)
-            elif loop not in self._none_ahead:
+            elif loop not in self._none_ahead or not left:
                 self._none_ahead.add(loop)
                 self._drop(loop, self._chunks.pop(loop, []))
             return self._dropped.pop(loop, [])
@@ -85,7 +93,7 @@ class Numbers(threading.Thread):
         while (due := self._due.get()) is not None and not self._stopping:
             loop, count = due
             try:
-                self.refill(loop, count)
+                self._refill(loop, count, needed=0)
             except (StoreFailure, Problem):
                 # The request that needs the numbers will fetch them itself, and report the failure.
                 pass

@@ -26,14 +26,15 @@ from manul.service.store.watchdog import Connection
 
 COUNTS = """
 SELECT coalesce(t.decisions, 0), h.outcomes, h.loss_sum, h.late, h.defaulted, h.events, r.numbers, coalesce(t.latest, 0)
-FROM heads h JOIN reserved r ON r.loop = h.loop,
+FROM heads h JOIN numbering r ON r.loop = h.loop,
   (SELECT sum(decisions)::bigint AS decisions, max(latest) AS latest FROM tallies WHERE loop = %s) t
 WHERE h.loop = %s
 """
 STATES = """
 SELECT l.number, l.paused, l.apprentice, h.events,
-  coalesce((SELECT max(event) FROM snapshots s WHERE s.loop = l.number), 0), f.loop IS NOT NULL, l.stopped
-FROM loops l JOIN heads h ON h.loop = l.number LEFT JOIN firsts f ON f.loop = l.number ORDER BY l.number
+  coalesce((SELECT max(event) FROM snapshots s WHERE s.loop = l.number), 0), f.loop IS NOT NULL, l.stopped, r.numbers
+FROM loops l JOIN heads h ON h.loop = l.number JOIN numbering r ON r.loop = l.number
+  LEFT JOIN firsts f ON f.loop = l.number ORDER BY l.number
 """
 
 
@@ -103,9 +104,9 @@ class PostgresStore(Reading):
     def refill(self, loop: int, count: int) -> None:
         self._numbers.refill(loop, count)
 
-    def keep_numbers(self, loop: int, *, ahead: bool) -> list[range]:
+    def keep_numbers(self, loop: int, *, ahead: bool, left: bool = True) -> list[range]:
         """Reserve numbers ahead of decisions or not; returns numbers that no decision gets."""
-        return self._numbers.keep(loop, ahead=ahead)
+        return self._numbers.keep(loop, ahead=ahead, left=left)
 
     def states(self) -> list[State]:
         return [State(*row) for row in self._read(STATES)]
@@ -152,7 +153,7 @@ class PostgresStore(Reading):
                 migrate(connection)
 
     def _reserve_numbers(self, loop: int, count: int) -> int:
-        reserving = "UPDATE reserved SET numbers = numbers + ? WHERE loop = ? RETURNING numbers"
+        reserving = "UPDATE numbering SET numbers = numbers + ? WHERE loop = ? RETURNING numbers"
         rows = self._connections.read(reserving, count, loop)
         if not rows:
             self._numbers.drop(loop)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import psycopg
 
-from manul.service.store import Membership, State, StoreFailure
+from manul.service.store import State, StoreFailure
 from manul.service.store.postgres_schema import LEADING, LEARNING, LIVING
-from manul.service.store.replica_count import ReplicaCount
 from manul.service.store.watchdog import Watchdog
 
 log = logging.getLogger("manul.service")
@@ -45,15 +43,12 @@ class Election(threading.Thread):
         super().__init__(name="manul-election", daemon=True)
         self._connect, self.states, self._watchdog = connect, states, watchdog
         self._session: psycopg.Connection[Any] | None = None
-        self._leads, self._count, self._stopping = False, ReplicaCount(), threading.Event()
+        self._leads, self._stopping = False, threading.Event()
         self._shares: frozenset[int] = frozenset()
         self._try()
 
     def leads(self) -> bool:
         return self._leads
-
-    def membership(self) -> Membership:
-        return self._count.membership(time.monotonic())
 
     def learns(self, loop: int) -> bool:
         return loop % SHARES in self._shares
@@ -89,10 +84,8 @@ class Election(threading.Thread):
 
     def _hold_shares(self) -> frozenset[int]:
         """Take free shares or give up some, so that every replica has the same number, or one less."""
-        asked = time.monotonic()
         locks = self._ask(LOCKS)
         replicas = max(1, locks.count(LIVING & 0xFFFFFFFF))
-        self._count.read(replicas, asked)
         part = -(-SHARES // replicas)
         held = sorted(self._shares)
         # Every second one, because loops that were created together are often busy together.
@@ -114,7 +107,6 @@ class Election(threading.Thread):
 
     def _lose(self) -> None:
         self._leads, self._shares = False, frozenset()
-        self._count.lose()
         if self._session is not None:
             self._session.close()
             self._session = None

@@ -14,8 +14,8 @@ MIGRATING, LEADING, LIVING, LEARNING = 0x6D616E756C00, 0x6D616E756C01, 0x6D616E7
 # The first version with idle_session_timeout, which ends the session of a replica that hangs.
 MIN_SERVER_VERSION = 140_000
 
-# Frequently changed values have separate tables to avoid lock conflicts: `heads` are locked while events are numbered,
-# `reserved` only briefly, and `tallies` have several rows per loop so that replicas seldom update the same one. Texts of
+# Frequently changed values have separate tables to avoid lock conflicts: `heads` are locked while events are numbered, `numbering`
+# (`reserved` before version 7) only briefly, and `tallies` have several rows per loop so that replicas seldom update the same one. Texts of
 # callers are stored as bytes, because PostgreSQL's text type cannot hold every character.
 VERSION_1 = """
 CREATE TABLE manul (version integer NOT NULL);
@@ -71,12 +71,14 @@ VERSION_6 = """
 ALTER TABLE events ADD COLUMN parts bytea
 """
 
-# Models that were downloaded, under the SHA-256 of their bytes, each in so many pieces.
+# Models that were downloaded, under the SHA-256 of their bytes, each in so many pieces. Earlier versions do not know the decisions of other
+# replicas in a rollout, and must not make any beside those that do: they reserve numbers in a table of the old name.
 VERSION_7 = """
 CREATE TABLE downloads (
   loop bigint, signature text, place bigint, pieces bigint NOT NULL, time double precision NOT NULL, body bytea NOT NULL,
   PRIMARY KEY (loop, signature, place));
-ALTER TABLE downloads ALTER COLUMN body SET STORAGE EXTERNAL
+ALTER TABLE downloads ALTER COLUMN body SET STORAGE EXTERNAL;
+ALTER TABLE reserved RENAME TO numbering
 """
 
 MIGRATIONS = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7)

@@ -23,7 +23,7 @@ SEQUENCE = "pg_get_serial_sequence('loops', 'number')::regclass"
 # The totals of a loop are kept in these tables, which are in a backup as one.
 TOTALS = {
     "heads": ("loop", "events", "outcomes", "loss_sum", "late", "defaulted"),
-    "reserved": ("loop", "numbers"),
+    "numbering": ("loop", "numbers"),
     "tallies": ("loop", "slot", "decisions", "latest"),
 }
 # A large store takes longer than a server may allow a statement or a transaction.

@@ -113,7 +113,7 @@ class PostgresTransaction:
         if not added:
             return None
         number = int(added[0][0])
-        for table in ("heads", "reserved"):
+        for table in ("heads", "numbering"):
             self._execute(f"INSERT INTO {table} (loop) VALUES (%s)", number)
         return number
 
@@ -276,7 +276,7 @@ class PostgresTransaction:
         self._lock(loop)
         self._write_events()
         self._execute("DELETE FROM loops WHERE number = %s", loop)
-        for table in ("heads", "reserved", "tallies", "firsts"):
+        for table in ("heads", "numbering", "tallies", "firsts"):
             self._execute(f"DELETE FROM {table} WHERE loop = %s", loop)
         self._execute("INSERT INTO deleted VALUES (%s)", loop)
         self._gone.append(loop)

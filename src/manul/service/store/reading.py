@@ -172,6 +172,9 @@ class Reading:
             after = rows[-1][0]
         return []
 
+    def block_with(self, loop: int, number: int) -> Block | None:
+        return block_with(self._read, loop, number)
+
     def model(self, loop: int, event: int) -> bytes:
         """What was added under an event; empty if it is missing."""
         rows = self._read("SELECT body FROM models WHERE loop = ? AND event = ?", loop, event)

@@ -115,7 +115,7 @@ class SqliteStore(Reading):
     def refill(self, loop: int, count: int) -> None:
         """Numbers are always at hand."""
 
-    def keep_numbers(self, loop: int, *, ahead: bool) -> list[range]:  # noqa: ARG002
+    def keep_numbers(self, loop: int, *, ahead: bool, left: bool = True) -> list[range]:  # noqa: ARG002
         """Numbers are always in the order of decisions."""
         return []
 
