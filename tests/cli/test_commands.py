@@ -29,7 +29,7 @@ def leaves(group, prefix=""):
 
 COMMANDS = dict(leaves(main))
 # The examples of these serve, or need a service.
-ENDING = [name for name in COMMANDS if not name.startswith(("serve", "rollout", "mcp"))]
+ENDING = [name for name in COMMANDS if not name.startswith(("serve", "rollout", "mcp", "budget"))]
 LONG = ("demo", "reproduce")  # play worlds for many rounds
 LONG_AND_SHORT = [pytest.param(name, marks=pytest.mark.whole) if name in LONG else name for name in ENDING]
 CARS = "age,fuel,doors,price\n" + "".join(

@@ -191,6 +191,36 @@ async def test_the_amount_can_be_changed_and_stays_changed(service):
         assert (await service.get("/ads"))["budget"]["amount"] == 5000.0
 
 
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@run
+async def test_a_reset_begins_to_count_decisions_anew(service):
+    async with service.running():
+        await service.post("", 201, name="ads", **ADS, spend_at_most=["won * action", 40.0, 20])
+        await play(service, 70)
+        await caught_up(service)
+        spent = (await service.get("/ads"))["budget"]["spent"]
+        await service.post("/ads/reset")
+        assert sum(await play(service, 20)) <= 40.0 - spent + 1e-9
+        assert 0 < sum(await play(service, 20)) <= 40.0 + 1e-9
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@run
+async def test_a_decision_that_cannot_be_stored_holds_nothing_back(service, monkeypatch):
+    async with service.running():
+        await service.post("", 201, name="ads", **ADS, **BUDGET)
+        await play(service, 5)
+        await caught_up(service)
+        held = (await service.get("/ads"))["budget"]["held"]
+        loop = service.engine.loop("ads")
+        with monkeypatch.context() as patch:
+            patch.setattr(loop.model.limits, "event", lambda _: 1 / 0)
+            await service.post("/ads/decisions", 500, context=auction(5)[0])
+        assert (await service.get("/ads"))["budget"]["held"] == held
+        assert (await service.post("/ads/decisions", 422, context=auction(5)[0], at="today"))["error"]["field"] == "at"
+        await bid(service, 5)
+
+
 @run
 async def test_a_reset_does_not_pay_out_the_period_again(service):
     async with service.running():

@@ -116,8 +116,8 @@ class Account:
         self.share = moment.share if moment.share > self.share or moment.period != self.period else self.share
 
     def owe(self, period: float, spent: float) -> None:
-        """Begin with what was spent in a period before the account was opened."""
-        self.period, self.spent = period, spent
+        """Begin with what was spent in a period before the account was opened; if decisions are counted, they begin anew."""
+        self.period, self.spent = 0.0 if isinstance(self._budget.period, int) else period, spent
 
     def left(self, moment: Moment) -> float:
         """What is left of the budget for a decision at a moment."""

@@ -31,8 +31,8 @@ class KeptBound:
     (0.2, True, False)
     """
 
-    def __init__(self, kept: Kept) -> None:
-        self.kept, self.unit = kept, Unit()
+    def __init__(self, kept: Kept, *, has_budget: bool = False) -> None:
+        self.kept, self.unit, self.has_budget = kept, Unit(), has_budget
         # The price in units; outcomes; means of what they kept, of its square, and of the most that any action keeps; whether it has
         # warned.
         self.numbers = np.zeros(6)
@@ -90,10 +90,10 @@ class KeptBound:
     def doubt(self) -> str:
         """That the bound is out of reach, in words."""
         formula, sign, value = self.kept.argument
-        return (
-            f"{formula} {sign} {value:g} cannot be kept: the mean is {self.mean:.4g}, although decisions aim at little else. "
-            "Choose another value, or another range of actions."
-        )
+        said = f"{formula} {sign} {value:g} cannot be kept: the mean is {self.mean:.4g}"
+        if self.has_budget:
+            return f"{said} with this budget. Choose another value, another range of actions, or a larger budget."
+        return f"{said}, although decisions aim at little else. Choose another value, or another range of actions."
 
     def _signed(self, gain: float) -> float:
         return gain if self.kept.sign == ">=" else 0.0 - gain

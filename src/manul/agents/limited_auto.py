@@ -58,7 +58,7 @@ class LimitedAuto(Auto[A]):
         if self._keep is not None:
             kept = Kept.of(self.outcome, self._keep)
             self._keeping = PartsReader(kept.outcome, self.space)
-            self._bound = KeptBound(kept)
+            self._bound = KeptBound(kept, has_budget=self._account is not None)
         if not _core.AutoPlayer(width=0, **self._player_settings).report()["hints"]:
             rule = "what is earned, spent and kept must be linear in counts and amounts, so that their means say what is expected"
             raise ParameterError(f"{rule}, got {self._formulas}.", "spend_at_most" if self._account else "keep")

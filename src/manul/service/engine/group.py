@@ -130,6 +130,7 @@ class Groups:
                 block = draw(loop, [each], first, time)
                 drawn.append(each)
             except Exception as error:
+                loop.model.release(range(first, first + each.count))
                 loop.numbers.void(range(first, first + each.count))
                 _respond(each, error)
             first += each.count

@@ -207,7 +207,7 @@ class LoopLimits:
             spent=report.spent,
             held=report.held,
             left=report.available - report.spent - report.held,
-            waiting=len(ledger.account.open) + len(self._drawn),
+            waiting=len(ledger.account.open) + sum(each.booking is not None for each in self._drawn.values()),
             pace=_known(report.pace),
             forecast=_known(report.forecast),
             price=report.price,

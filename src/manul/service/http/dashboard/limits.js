@@ -43,7 +43,7 @@ export class LimitsCard {
       Spent: number(spent, 4),
       "Held back": number(held, 4),
       Left: number(left, 4),
-      "Decisions waiting for costs": count(waiting),
+      "Wait for costs": count(waiting),
       "Pace, of the plan": percent(pace),
       Forecast: number(forecast, 4),
       Price: number(price),
@@ -51,7 +51,7 @@ export class LimitsCard {
     this.board.part("budget-tiles").replaceChildren(...Object.entries(tiles).map(tile))
     const slots = budget.planned.length
     const places = Array.from({ length: slots + 1 }, (_, place) => (100 * place) / slots)
-    const known = [0, ...budget.spent_by_slot]
+    const known = [0, ...budget.spent_by_slot.slice(0, -1)] // the last one is not over
     this.spent.show([places, places.map((_, place) => known[place] ?? null), [0, ...budget.planned]])
     this.board.readings.limits = place =>
       `${number(places[place])} % of the period: ${number(known[place])} spent, ${number([0, ...budget.planned][place])} planned`
