@@ -21,7 +21,7 @@ SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py floors.py forest
   tests/utils/test_hostile_files.py tests/utils/test_mutations.py -k "not twins and not learned_apart and not instruction_set"
 SOURCES := pyproject.toml CMakeLists.txt tests/golden.cpp $(shell find src/core -type f)
 
-.PHONY: demo test test-whole test-all chromium rust promtool sanitize lint docs bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
+.PHONY: demo test test-whole test-all chromium rust promtool sanitize lint docs js bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -30,10 +30,10 @@ demo: .venv/run
 test: .venv/dev
 	$(PYTEST) -m "not whole"
 
-test-whole: .venv/dev chromium rust promtool
+test-whole: .venv/dev chromium rust promtool js/dist/manul.wasm
 	$(PYTEST) -m whole
 
-test-all: .venv/dev chromium rust promtool
+test-all: .venv/dev chromium rust promtool js/dist/manul.wasm
 	$(PYTEST)
 
 # The dashboard is tested in Debian's Chromium; if it cannot be installed, the tests report what is missing.
@@ -72,9 +72,16 @@ lint: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run -Werror $$(find src/core benchmarks tests js/native -name '*.?pp')
 
-docs: .venv/dev
+docs: .venv/dev js/dist/manul.wasm
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The package for JavaScript: manul.wasm, and its tests in Node, wasmtime and Chromium.
+js: .venv/dev chromium js/dist/manul.wasm
+	$(BIN)/python -m pytest tests/js
+
+js/dist/manul.wasm: .venv/dev $(SOURCES) $(wildcard js/native/*) js/build.py
+	$(BIN)/python js/build.py golden
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.speed --out results/speed.json
@@ -126,7 +133,7 @@ golden: .venv/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.golden
 
 clean:
-	rm -rf .venv build demo dist site
+	rm -rf .venv build demo dist site js/dist
 
 .venv/run: $(SOURCES)
 	$(PYTHON) -m venv .venv
