@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from manul.cli import main
 from manul.service.http.openapi import document
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from client_types import client_types  # noqa: E402 - beside this file, also if the tests load it
+
 WIDTH = 100
 CLI = """# Command line
 
@@ -144,7 +148,11 @@ def _limits(schema: dict[str, Any]) -> Iterator[str]:
         yield f"matching `{schema['pattern']}`"
 
 
-PAGES = {HERE / "reference" / "cli.md": cli, HERE / "reference" / "http.md": http}
+PAGES = {
+    HERE / "reference" / "cli.md": cli,
+    HERE / "reference" / "http.md": http,
+    HERE.parent / "js" / "client.d.ts": client_types,
+}
 
 if __name__ == "__main__":
     for path, generate in PAGES.items():

@@ -76,7 +76,7 @@ def _content(kind: type | str) -> dict[str, Any]:
 
 
 def _portable(value: Any) -> Any:
-    r"""Rewrite what many tools do not support: `\Z` becomes `$`, and pairs become arrays."""
+    r"""Rewrite what many tools do not support: `\Z` becomes `$`, pairs become arrays, and arrays of anything say so."""
     if isinstance(value, list):
         return [_portable(each) for each in value]
     if not isinstance(value, dict):
@@ -86,4 +86,6 @@ def _portable(value: Any) -> Any:
         portable["pattern"] = portable["pattern"].replace(r"\Z", "$")
     if "prefixItems" in portable:
         portable["items"] = portable.pop("prefixItems")[0]
+    if portable.get("type") == "array":
+        portable.setdefault("items", {})
     return portable
