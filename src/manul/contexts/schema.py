@@ -330,7 +330,9 @@ def _without_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
 
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return pa.chunked_array([chunk.dictionary.take(chunk.indices) for chunk in chunks], column.type.value_type)
+    given: pa.DataType = column.type.value_type
+    target = pa.large_string() if pa.types.is_string_view(given) else given
+    return pa.chunked_array([chunk.dictionary.cast(target).take(chunk.indices) for chunk in chunks], target)
 
 
 def cast_column(column: pa.Array | pa.ChunkedArray, target: Field, name: str) -> Any:
