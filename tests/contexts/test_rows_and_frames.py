@@ -4,6 +4,8 @@ import collections
 import datetime
 import decimal
 
+import duckdb
+import narwhals
 import numpy as np
 import pandas
 import polars
@@ -36,6 +38,18 @@ AGENTS = {
 }
 
 
+class Exported:
+    """A table of a library that manul does not know."""
+
+    columns = tuple(COLUMNS)
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
 def pandas_frame():
     columns = {**COLUMNS, "city": pandas.Categorical(COLUMNS["city"]), "at": pandas.to_datetime(COLUMNS["at"])}
     columns["rooms"] = pandas.array(COLUMNS["rooms"], dtype="Int64")
@@ -59,6 +73,11 @@ FRAMES = {
     "pandas": pandas_frame,
     "polars": lambda: polars.DataFrame({**COLUMNS, "fee": list(map(decimal.Decimal, COLUMNS["fee"]))}),
     "arrow": lambda: pyarrow.table(COLUMNS),
+    "arrow batch": lambda: pyarrow.RecordBatch.from_pydict(COLUMNS),
+    "arrow types in pandas": lambda: pyarrow.table(COLUMNS).to_pandas(types_mapper=pandas.ArrowDtype),
+    "duckdb": lambda: duckdb.from_arrow(pyarrow.table(COLUMNS)),
+    "narwhals": lambda: narwhals.from_native(polars.DataFrame(COLUMNS)),
+    "pycapsule": lambda: Exported(pyarrow.table(COLUMNS)),
     "mapping of lists": lambda: COLUMNS,
     "mapping of arrays": lambda: {
         **{name: tuple(COLUMNS[name]) for name in COLUMNS},
@@ -286,3 +305,56 @@ def test_columns_are_fitted_to_frames_and_applied_to_their_rows():
     agent = manul.Mapped(agent=manul.Auto(seed=3), features=columns)
     many = manul.Mapped(agent=manul.Auto(seed=3), features=columns).decide_many(frame)
     assert [agent.decide(row) for row in frame.itertuples()] == list(many)
+
+
+DAYS = [DAY, None, DAY + datetime.timedelta(days=3), DAY]
+NESTED = {
+    "date": [each and each.date() for each in DAYS],
+    "aware": [each and each.replace(tzinfo=datetime.UTC) for each in DAYS],
+    "clock": [each and each.time() for each in DAYS],
+    "tags": [["new"], [], None, ["new", "red"]],
+    "sizes": [[1.0, 2.0], [], None, [3.0]],
+    "device": [{"os": "x", "age": 3}, None, {"os": "y", "age": None}, {"os": "x", "age": 1}],
+    "new": [True, None, False, True],
+}
+NESTED_ROWS = [dict(zip(NESTED, row, strict=True)) for row in zip(*NESTED.values(), strict=True)]
+LIBRARIES = {
+    "arrow": lambda: pyarrow.table(NESTED),
+    "pandas": lambda: pandas.DataFrame(NESTED, dtype=object),
+    "polars": lambda: polars.DataFrame(NESTED),
+    "duckdb": lambda: duckdb.from_arrow(pyarrow.table(NESTED)),
+    "narwhals": lambda: narwhals.from_native(pyarrow.table(NESTED)),
+    "pycapsule": lambda: Exported(pyarrow.table(NESTED)),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", ["cats", "auto"])
+def test_dates_lists_and_objects_of_any_library_are_those_of_dicts(library, name):
+    one, other, frame = AGENTS[name](), AGENTS[name](), LIBRARIES[library]()
+    expected, decisions = one.decide_many(NESTED_ROWS), other.decide_many(frame)
+    one.learn_many(NESTED_ROWS, expected, LOSSES[:4])
+    other.learn_many(frame, decisions, LOSSES[:4])
+    assert manul.dumps(other) == manul.dumps(one)
+    logs = [manul.Log(each, expected, LOSSES[:4], like=one) for each in (NESTED_ROWS, frame)]
+    assert [*logs[1].context_rows()] == [*logs[0].context_rows()]
+    values = [manul.evaluate(each, log, interval="none").value for each, log in zip((one, other), logs, strict=True)]
+    assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("take", [pyarrow.table, polars.DataFrame, duckdb.from_arrow, pandas.DataFrame.from_arrow])
+@pytest.mark.parametrize("name", ["auto", "knobs"])
+def test_any_library_takes_logs_and_decisions(take, name):
+    agent = AGENTS[name]()
+    decisions = agent.decide_many(DICTS)
+    log = manul.Log(DICTS, decisions, LOSSES, like=agent)
+    again = manul.Log.from_table(take(log), like=agent)
+    assert [*again.context_rows()] == [*log.context_rows()]
+    assert (again.losses.tolist(), again.densities.tolist()) == (log.losses.tolist(), log.densities.tolist())
+    assert pyarrow.table(decisions).column_names == [*decisions.to_pandas().columns]
+
+
+def test_options_of_several_types_are_no_column_of_arrow():
+    decisions = manul.Auto(actions=manul.Choice(["plain", 3]), seed=1).decide_many(np.zeros((20, 1)))
+    with pytest.raises(InputError, match="actions have options of several types"):
+        pyarrow.table(decisions)

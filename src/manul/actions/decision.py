@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from manul.errors import require_package
+from manul.errors import InputError, require_package
 from manul.utils.validation import Floats
 
 if TYPE_CHECKING:
@@ -190,13 +190,28 @@ class Decisions(Generic[A]):
         require_package("pandas")
         import pandas
 
+        return pandas.DataFrame(self._columns())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The same columns for any library of data frames, such as `polars.DataFrame(decisions)`, by Arrow's PyCapsule interface."""
+        import pyarrow as pa
+
+        try:
+            return pa.table(self._columns()).__arrow_c_stream__(requested_schema)
+        except pa.ArrowException:
+            raise InputError(
+                "actions have options of several types, which Arrow has not. Use to_pandas.", "actions"
+            ) from None
+
+    def _columns(self) -> dict[str, Any]:
+        """The columns of a log that there are, by name."""
         columns = {**_flat("action", self.actions), "density": self.densities}
         columns |= {} if self.densities_by_knob is None else _flat("density", self.densities_by_knob)
         columns |= {"low": self.lows, "high": self.highs}
         if self.within is not None:
             columns["within"] = [None if each is None else json.dumps(each, default=list) for each in self.within]
         columns |= {"floor": self.floors, "arm": self.arms, "id": None if self.ids is None else self.ids.astype(str)}
-        return pandas.DataFrame({name: column for name, column in columns.items() if column is not None})
+        return {name: column for name, column in columns.items() if column is not None}
 
 
 def _column(values: Sequence[Any]) -> Any:

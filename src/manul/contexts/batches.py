@@ -55,7 +55,7 @@ def named_batch(contexts: Any) -> NamedBatch | None:
         return contexts
     if is_sparse(contexts):
         return _sparse(contexts)
-    columns = data_frames.columns(contexts)
+    columns = data_frames.columns(contexts := data_frames.arrow_table(contexts))
     if columns is not None:
         return NamedBatch(columns, data_frames.row_count(contexts))
     rows = conversion.to_dicts(contexts)

@@ -1,4 +1,4 @@
-"""The columns of tables: data frames of pandas and polars, Arrow tables, and mappings of columns.
+"""The columns of tables: data frames of pandas, whatever Arrow's PyCapsule interface gives, and mappings of columns.
 
 Arrow has no type for times of which each has its own offset from UTC, nor for fields that are an object in one context and a
 number in another: such a column is a struct of a time in UTC and an offset in seconds, or a struct of a JSON text.
@@ -19,11 +19,11 @@ from manul.contexts.records import distinct_names
 from manul.errors import InputError
 from manul.utils.foreign import (
     can,
+    exports_column,
+    exports_table,
     is_arrow_column,
     is_arrow_table,
     is_pandas_frame,
-    is_polars_column,
-    is_polars_frame,
 )
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def columns(table: Any) -> dict[str, Values] | None:
     >>> columns({"city": ["Oslo", None], "age": np.array([31, 7])})
     {'city': ['Oslo', None], 'age': array([31.,  7.])}
     """
-    if is_polars_frame(table):
-        return _by_name(table.columns, map(_from_polars, table.iter_columns()))
+    table = arrow_table(table)
     if is_arrow_table(table):
         return _by_name(table.schema.names, map(from_arrow, table.columns))
     if is_pandas_frame(table):
@@ -62,8 +61,7 @@ def lists(table: Any) -> dict[str, list[Any]] | None:
     >>> lists(polars.DataFrame({"city": ["Oslo", None], "age": [31, None]}))
     {'city': ['Oslo', None], 'age': [31, None]}
     """
-    if is_polars_frame(table):
-        return {column.name: column.to_list() for column in table.iter_columns()}
+    table = arrow_table(table)
     if is_arrow_table(table):
         return _by_name(table.schema.names, map(arrow_values, table.columns))
     if is_pandas_frame(table):
@@ -80,8 +78,7 @@ def typed_columns(table: Any) -> dict[str, Any]:
     >>> typed_columns({"age": np.array([31, 7]), "tags": [["new"], None]})
     {'age': array([31.,  7.]), 'tags': [['new'], None]}
     """
-    if is_polars_frame(table):
-        table = table.to_arrow()
+    table = arrow_table(table)
     if is_arrow_table(table):
         return _by_name(table.schema.names, table.columns)
     if is_pandas_frame(table):
@@ -90,10 +87,9 @@ def typed_columns(table: Any) -> dict[str, Any]:
 
 
 def _typed(name: str, column: Any) -> Any:
+    column = _arrow_column(column)
     if not can(column, "dtype") or isinstance(column, np.ndarray):
         return column if is_arrow_column(column) else _from_any(name, column)
-    if is_polars_column(column):
-        return column.to_arrow()
     import pyarrow as pa
 
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "O":
@@ -130,7 +126,30 @@ def is_table(table: Any) -> bool:
     >>> is_table([[1.0]])
     False
     """
-    return is_polars_frame(table) or is_arrow_table(table) or is_pandas_frame(table)
+    return exports_table(table) or is_pandas_frame(table)
+
+
+def arrow_table(table: Any) -> Any:
+    """A table that Arrow's PyCapsule interface gives, as a table of Arrow; any other value as it is.
+
+    >>> import polars
+    >>> arrow_table(polars.DataFrame({"age": [31]})).schema.names, arrow_table([[31]])
+    (['age'], [[31]])
+    """
+    if is_arrow_table(table) or not exports_table(table):
+        return table
+    import pyarrow as pa
+
+    return pa.table(table)
+
+
+def _arrow_column(column: Any) -> Any:
+    """The same of a column."""
+    if is_arrow_column(column) or not exports_column(column):
+        return column
+    import pyarrow as pa
+
+    return pa.chunked_array(column) if can(column, "__arrow_c_stream__") else pa.array(column)
 
 
 def _by_name(names: list[Any], values: Iterable[Any]) -> dict[str, Any]:
@@ -151,6 +170,7 @@ def _of_one_length(values: list[Any]) -> list[Any]:
 
 def _from_any(name: str, column: Any) -> Values:
     """A column of any kind; those of pandas, its arrays included, have a `dtype` that is none of NumPy's."""
+    column = column if is_table(column) else _arrow_column(column)
     if isinstance(column, list):
         return column
     if isinstance(column, np.ndarray) and column.ndim == 1:
@@ -164,8 +184,6 @@ def _from_any(name: str, column: Any) -> Values:
         )
     if is_arrow_column(column):
         return from_arrow(column)
-    if is_polars_column(column):
-        return _from_polars(column)
     return _from_pandas(column) if can(column, "tolist") else list(column)
 
 
@@ -173,15 +191,8 @@ def _any_list(column: Any) -> Any:
     """Times of NumPy stay as they are, because those in nanoseconds would become numbers."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
         return list(column)
-    if is_arrow_column(column):
-        return column.to_pylist()
-    return column.to_list() if is_polars_column(column) else column.tolist() if can(column, "tolist") else column
-
-
-def _from_polars(column: Any) -> Values:
-    if column.dtype.is_integer() or column.dtype.is_float():
-        return _array(column.to_numpy())
-    return list(column.to_list())
+    column = _arrow_column(column)
+    return column.to_pylist() if is_arrow_column(column) else column.tolist() if can(column, "tolist") else column
 
 
 def _from_pandas(column: Any) -> Values:

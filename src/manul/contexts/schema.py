@@ -325,6 +325,16 @@ def _decoded(column: Any) -> Any:
     return data_frames.arrow_values(column) if coded else column
 
 
+def _without_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a column with a dictionary; Arrow's own cast does not know dictionaries of string views, which polars has."""
+    import pyarrow as pa
+
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    given: pa.DataType = column.type.value_type
+    target = pa.large_string() if pa.types.is_string_view(given) else given
+    return pa.chunked_array([chunk.dictionary.cast(target).take(chunk.indices) for chunk in chunks], target)
+
+
 def cast_column(column: pa.Array | pa.ChunkedArray, target: Field, name: str) -> Any:
     """A column of any Arrow type as one of a log; `target` may be wider than the column."""
     import pyarrow as pa
@@ -335,7 +345,7 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: Field, name: str) ->
     plain = given == target and given.kind not in ("date", "object", "list", "any")
     try:
         if plain or given.kind == "missing":
-            decoded = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+            decoded = _without_dictionary(column) if pa.types.is_dictionary(column.type) else column
             if pa.types.is_float16(decoded.type) or pa.types.is_decimal(decoded.type):
                 decoded = decoded.cast(pa.float64(), safe=False)
             return decoded.cast(target.arrow(), safe=False)

@@ -292,7 +292,9 @@ class Log:
 
     @classmethod
     def from_table(cls, table: object, *, density: Density = "logged", **declared: Unpack[Declared]) -> Log:
-        """Build a log from an Arrow `table`, data frame or dict of columns; columns that are not the log's own are the context.
+        """Build a log from a `table` of any library or a dict of columns; columns that are not the log's own are the context.
+
+        That is pandas, and whatever has Arrow's PyCapsule interface: Arrow, polars, DuckDB, Ibis and others.
 
         `declared` are `action_range` and `loss_range` or `reward_range`, and `knobs`, the ranges of several knobs; Arrow
         tables and pandas frames of a log have them, polars frames have not. `like`, the agent that decided, another log or
@@ -327,6 +329,10 @@ class Log:
     def to_arrow(self) -> pa.Table:
         """The log as an Arrow table with its ranges in the metadata; see `from_arrow` for an example."""
         return frame_tables.stated_table(self.table)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table of `to_arrow` for any library of data frames, such as `polars.DataFrame(log)`, by Arrow's PyCapsule interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     @classmethod
     def from_pandas(cls, frame: pandas.DataFrame, **declared: Unpack[Declared]) -> Log:

@@ -17,16 +17,21 @@ def can(value: Any, *members: str) -> bool:
     return _members(kind).issuperset(members)
 
 
-def is_polars_frame(table: Any) -> bool:
-    return can(table, "iter_columns")
-
-
 def is_pandas_frame(table: Any) -> bool:
-    return can(table, "to_dict", "columns")
+    return can(table, "to_dict", "columns", "iloc")
 
 
 def is_arrow_table(table: Any) -> bool:
     return can(table, "to_pydict", "schema")
+
+
+def exports_table(table: Any) -> bool:
+    """Whether a value gives its columns by Arrow's PyCapsule interface, as tables of Arrow, polars, DuckDB, Ibis and narwhals do.
+
+    >>> exports_table([[31]])
+    False
+    """
+    return can(table, "__arrow_c_stream__", "columns") and not is_pandas_frame(table)
 
 
 def is_series(value: Any) -> bool:
@@ -38,12 +43,17 @@ def is_series(value: Any) -> bool:
     return can(value, "iloc", "index") and not can(value, "columns")
 
 
-def is_polars_column(column: Any) -> bool:
-    return can(column, "to_arrow", "to_list")
-
-
 def is_arrow_column(column: Any) -> bool:
     return can(column, "to_pylist")
+
+
+def exports_column(column: Any) -> bool:
+    """Whether a value is a column by Arrow's PyCapsule interface, other than one of pandas.
+
+    >>> exports_column([31])
+    False
+    """
+    return (can(column, "__arrow_c_stream__") or can(column, "__arrow_c_array__")) and not can(column, "iloc")
 
 
 def is_sparse(value: Any) -> bool:

@@ -34,7 +34,7 @@ from manul.logs.formats.log_schema import (
     sparse_type,
     stated_name,
 )
-from manul.utils.foreign import is_pandas_frame, is_polars_frame
+from manul.utils.foreign import exports_table, is_arrow_table, is_pandas_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,8 +56,8 @@ def arrow_table(table: Any, *, has_knobs: bool = False) -> pa.Table:
     if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) or is_record(row) for row in table):
         rows = [row if isinstance(row, Mapping) else to_fields(row) for row in table]
         return arrow_table(data_frames.from_rows(rows), has_knobs=has_knobs)
-    if is_polars_frame(table):
-        return from_polars(table, has_knobs=has_knobs)
+    if exports_table(table) and not is_arrow_table(table):
+        return _exported(data_frames.arrow_table(table), has_knobs=has_knobs)
     if is_pandas_frame(table):
         return from_pandas(table, has_knobs=has_knobs)
     if isinstance(table, Mapping):
@@ -165,10 +165,10 @@ def to_polars(table: pa.Table) -> Any:
     return frame
 
 
-def from_polars(frame: Any, *, has_knobs: bool = False) -> pa.Table:
+def _exported(table: pa.Table, *, has_knobs: bool = False) -> pa.Table:
+    """The table of a frame that has flat columns, as what `to_polars` returns."""
     import pyarrow as pa
 
-    table = frame.to_arrow()
     given = table.schema.field("context").type if "context" in table.column_names else pa.null()
     is_list = pa.types.is_list(given) or pa.types.is_large_list(given)
     if is_list and pa.types.is_struct(given.value_type):

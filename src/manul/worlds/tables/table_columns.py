@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manul.contexts import data_frames
 from manul.errors import FileError, InputError, ParameterError, missing_file, remedy
 from manul.logs.formats.csv import MISSING
 from manul.logs.formats.text_lines import is_gzipped, open_bytes
@@ -130,6 +131,8 @@ def _from_frame(table: Any) -> pa.Table:
             ) from error
     if is_pandas_frame(table):
         return pa.Table.from_pandas(table, preserve_index=False)
+    if data_frames.is_table(table):
+        return data_frames.arrow_table(table)
     raise InputError(
         f"table must be a file, a data frame or a mapping of columns, got {type(table).__name__}.", "table"
     )
