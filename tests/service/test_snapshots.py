@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import msgspec
 import numpy as np
@@ -98,6 +99,45 @@ def test_a_download_holds_up_learning_but_no_decision(monkeypatch):
     learner.join()
     assert (snapshot.event, snapshot.model, waits) == (40, expected, [True])
     assert model.event == 45
+
+
+def test_slow_learning_holds_up_decisions_for_fewer_events_at_a_time(monkeypatch):
+    model, sizes, seconds = model_with("auto", 0), [], [0.0]
+
+    def learn_slowly(_, facts):
+        sizes.append(len(facts))
+        seconds[0] += 0.0009 * len(facts)
+
+    monkeypatch.setattr(Model, "_learn_batch", learn_slowly)
+    monkeypatch.setattr(time, "thread_time", lambda: seconds[0])
+    model.learn(list(facts(1, 70)), lambda _: b"")
+    assert sizes == [64, 2, 2, 2]
+
+
+def test_a_decision_that_waits_for_learning_goes_before_the_next_batch(monkeypatch):
+    model, drawn, done = model_with("auto", 1), [], threading.Event()
+    first = 1 + model._learn_batch_size
+    learn_many = model.learn_many
+
+    def decide():
+        drawn.append(model.draw([1], [1], [{"user": "u1"}], [None], [None]).model)
+        done.set()
+
+    def learn(outcomes):
+        """Begins a decision in another thread, and lets it wait."""
+        if not decider.ident:
+            decider.start()
+            while not model._wanted:
+                pass
+        return learn_many(outcomes)
+
+    decider = threading.Thread(target=decide)
+    monkeypatch.setattr(model, "learn_many", learn)
+    monkeypatch.setattr(time, "sleep", lambda _: done.wait(60))
+    model.learn(list(facts(2, 130)), lambda _: b"")
+    decider.join()
+    assert drawn == [first]
+    assert model.event == 131
 
 
 @run

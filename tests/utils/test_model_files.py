@@ -154,6 +154,14 @@ def test_names_of_every_character_are_written_as_python_writes_them():
     assert b"".join(file_pieces(agent, file_views(agent))) == manul.dumps(agent)
 
 
+def test_texts_that_are_encoded_in_parts_are_those_of_one_part(monkeypatch):
+    agent = manul.Auto(seed=1)
+    agent.learn({'text "': "\N{GRINNING FACE}é\x1f\\" * 9}, agent.decide({"number": 1.0}), loss=0.5)
+    whole = manul.dumps(agent)
+    monkeypatch.setattr(model_files, "TEXT_PIECE", 7)
+    assert manul.dumps(agent) == whole
+
+
 @pytest.mark.parametrize(
     "text",
     [

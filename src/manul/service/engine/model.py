@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -36,8 +37,10 @@ from manul.utils import model_files
 from manul.utils.validation import Floats
 
 log = logging.getLogger("manul.service")
-# Outcomes that are learned per acquisition of the lock; decisions wait for at most so many.
-LEARN_BATCH = 64
+# Outcomes that are learned per acquisition of the lock: at most so many, and fewer if they take longer than decisions should wait.
+LEARN_BATCH, LEARN_SECONDS = 64, 0.002
+# Seconds for which the learner lets a decision go first that waits for the lock, which is given to whoever asks for it next.
+YIELD_SECONDS = 0.0002
 
 
 class Drawn(NamedTuple):
@@ -71,6 +74,7 @@ class Model:
         # The first is held by what changes the model, and by those who read it for longer than a decision may wait; it is taken
         # before the other one, which decisions take.
         self._learning, self._lock = threading.Lock(), threading.Lock()
+        self._wanted, self._learn_batch_size = False, LEARN_BATCH
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -194,7 +198,9 @@ class Model:
     @contextmanager
     def _deciding(self, context: Any) -> Iterator[None]:
         """Hold the lock. The first context determines the shape of contexts, unless it is refused."""
+        self._wanted = True
         with self._lock:
+            self._wanted = False
             try:
                 yield
             except ManulError as error:
@@ -281,8 +287,16 @@ class Model:
         self._learn_batches(facts[start:])
 
     def _learn_batches(self, facts: Sequence[Fact]) -> None:
-        for start in range(0, len(facts), LEARN_BATCH):
-            self._learn_batch(facts[start : start + LEARN_BATCH])
+        start = 0
+        while start < len(facts):
+            batch = facts[start : start + self._learn_batch_size]
+            start += len(batch)
+            began = time.thread_time()
+            self._learn_batch(batch)
+            seconds = (time.thread_time() - began) / len(batch)
+            self._learn_batch_size = min(LEARN_BATCH, max(1, int(LEARN_SECONDS / max(seconds, 1e-9))))
+            if self._wanted:
+                time.sleep(YIELD_SECONDS)
 
     def _import(self, event: Event, body: bytes) -> None:
         agent = loop_agent.from_bytes(body)
