@@ -215,8 +215,8 @@ axes = manul.plotting.style(axes, "days, with 500 leads each", "profit beyond th
 #
 # - **Auto with a value model earns most**, 6 % more than the regression and 12 % more than the multiplier, because it needs no trial. In the last
 #   20 days, it and the regression earn the same.
-# - **Auto with `manul.Bid()` alone earns 2 % less than the regression**, which has a value model from 5,000 leads of last year. In the last
-#   ten days it falls from 3.1 to 2.7 EUR per lead: margins with this much noise are hard to learn from. If you can, fit a value model.
+# - **Auto with `manul.Bid()` alone earns 1 % less than the regression**, which has a value model from 5,000 leads of last year. In the last
+#   20 days it is 3 % below Auto with a value model: margins with this much noise are hard to learn from. If you can, fit a value model.
 # - **The multiplier does not know where the others bid low.** It is simple, and a good baseline for a
 #   [rollout](../how-to/take-over.md).
 # - **Auto with profits only is 13 % above the best constant bid.** 20,000 results with this much noise are few. If you know the formula, say it.

@@ -8,6 +8,7 @@ import pytest
 
 import manul
 from manul.agents.player_host import host_of
+from manul.utils import model_files
 from tests.twins.parts import GRID, YesNo
 
 SPACES = [(10.0, 50.0), {"price": (10.0, 50.0)}, manul.Stepped(10, 50, 1)]
@@ -170,6 +171,49 @@ def test_a_wrong_formula_is_dropped_where_rewards_are_reported():
     assert "badly" in str(agent.report().formula)
     assert right.report().formula.explained == pytest.approx(1)
     assert right.report().formula.weight > 0.5
+
+
+def weights(rounds):
+    """The weight of a formula after each round in a market with a cliff, which logistic regressions do not have."""
+    agent = manul.Auto(actions=(10.0, 50.0), outcome=manul.Sale(cost=10.0), seed=1)
+    contexts, limits = market(0, rounds)
+    found = []
+    for context, limit in zip(contexts, limits, strict=True):
+        decision = agent.decide(context)
+        cliff = 24 + 8 * context[1]
+        agent.learn(context, decision, parts={"bought": decision.action <= min(limit, cliff)})
+        found.append(agent.report().formula.weight)
+    return np.array(found)
+
+
+def test_the_weight_of_a_formula_is_steady():
+    assert np.abs(np.diff(weights(700)[200:])).max() < 0.05
+
+
+def test_after_a_wrong_formula_the_first_actions_avoid_each_other():
+    agent = manul.Auto(actions=(10.0, 50.0), outcome=manul.Sale(cost=10.0), seed=1)
+    contexts, limits = market(0, 60)
+    played, leads = [], True
+    for context, limit in zip(contexts, limits, strict=True):
+        decision = agent.decide(context)
+        if not leads:
+            played.append(decision.action)
+        bought = decision.action <= limit
+        agent.learn(context, decision, reward=(30.0 - decision.action) * bought, parts={"bought": bought})
+        leads = agent.report().formula.weight > 0
+    gaps = np.diff(np.sort([10.0, *played[:9], 50.0]))
+    assert gaps.max() < 40 / 4
+
+
+def test_a_file_with_odds_keeps_the_weight_of_its_formula():
+    agent, _ = trained(rounds=80)
+    kind, parameters, arrays = model_files.contents(agent)
+    now = arrays["judge"]
+    for odds, weight in ((1.0, 1 / (1 + np.exp(-1.0))), (-7.0, 0.0)):
+        judge = np.array([now[0], odds, *now[1:5], *now[11:]])
+        old = model_files.restore(kind, dict(parameters), {**arrays, "judge": judge})
+        assert old.report().formula.weight == pytest.approx(weight, abs=1e-12)
+        assert np.array_equal(host_of(old).state()["judge"][11:], now[11:])
 
 
 def test_outcomes_without_parts_are_left_to_the_critic():

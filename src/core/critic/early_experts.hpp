@@ -13,6 +13,7 @@
 #include "critic/constant_expert.hpp"
 #include "critic/early_process.hpp"
 #include "critic/early_surface.hpp"
+#include "critic/error_regression.hpp"
 
 namespace manul::MANUL_SIMD {
 
@@ -206,27 +207,12 @@ class EarlyExperts {
   static constexpr double memory = 0.995;       // per round, of the share that fades
   static constexpr double lasting = 1.0 - 1.0 / 2000.0;
 
-  // Sums of one error times its difference from another, and of squared differences.
-  struct Regression {
-    double product = 0.0, square = 0.0;
-    void add(double keep, double error, double other) {
-      product = keep * product + error * (error - other);
-      square = keep * square + (error - other) * (error - other);
-    }
-  };
-
-  struct MeanSquare {
-    double sum = 0.0, count = 0.0;
-    double mean() const { return count > 0.0 ? sum / count : 0.0; }
-    void add(double keep, double error) { sum = keep * sum + error * error, count = keep * count + 1.0; }
-  };
-
   using Test = SelfNormalisedTest;
 
   struct State {
     double active = 1.0, running = 1.0, age = 0.0;  // not active if the file is older than the experts
     double weight = 1.0, evidence = 0.0, contextual = 0.0;
-    Regression own = {}, constant = {};
+    ErrorRegression own = {}, constant = {};
     MeanSquare rest = {}, lasting_rest = {};
     Test against_rest = {};
   };

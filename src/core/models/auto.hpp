@@ -38,8 +38,8 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     if (formula_.starts()) return formula_start(all);
     const Range within = startable(all);
     const double half = 0.5 * (within.high - within.low);
-    if (formula_.explores()) return {0.5 * (within.low + within.high), half};
-    if (!learner_.predicts()) return first_window(within);
+    if (formula_.explores()) return first_window(within, formula_.explored());
+    if (!learner_.predicts()) return first_window(within, learner_.replay().remembered());
     if (bandwidth_ > 0.0) return best_window(context, within, bandwidth_, true);
     const Range range = {unit(within.low), unit(within.high)};
     const double h = smaller(learner_.bandwidth(), 0.5 * (range.high - range.low));
@@ -145,11 +145,11 @@ class AutoModel final : public LossLearnerModel<ReplayByWindow<CriticModel>> {
     return {clip(actions_.low + centre * length(), within.low + wide, within.high - wide), wide};
   }
 
-  // Before losses are predicted.
-  Window first_window(Range within) const {
+  // Before losses are predicted, or after a wrong formula; apart from the `newest` actions.
+  Window first_window(Range within, double newest) const {
     const double half = 0.5 * (within.high - within.low);
     if (!learner_.spreads_first_actions()) return {0.5 * (within.low + within.high), half};
-    const Window found = MANUL_SIMD::first_window(learner_.replay(), actions_, within);
+    const Window found = MANUL_SIMD::first_window(learner_.replay(), actions_, within, newest);
     const double wide = smaller(larger(found.bandwidth, bandwidth_), half);
     return {clip(found.centre, within.low + wide, within.high - wide), wide};
   }

@@ -8,12 +8,13 @@
 
 namespace manul::MANUL_SIMD {
 
-// The largest part of a range of actions in [low, low + length] without an action of the memory.
-inline Range largest_gap(const ReplayBuffer& replay, Range actions, Range within) {
+// The largest part of a range of actions in [low, low + length] without any of the `newest` actions of the memory.
+inline Range largest_gap(const ReplayBuffer& replay, Range actions, Range within, double newest) {
+  const auto count = static_cast<std::size_t>(smaller(newest, replay.remembered()));
   Range gap = {within.low, within.low};
   for (double low = within.low; low < within.high;) {
     double next = within.high;
-    for (std::size_t age = 0; age < static_cast<std::size_t>(replay.remembered()); ++age) {
+    for (std::size_t age = 0; age < count; ++age) {
       const double action = actions.low + replay.action(replay.slot(age))[0] * (actions.high - actions.low);
       if (action > low && action < next) next = action;
     }
@@ -24,8 +25,8 @@ inline Range largest_gap(const ReplayBuffer& replay, Range actions, Range within
 }
 
 // The middle third of the largest gap, or the whole range before the first action.
-inline Window first_window(const ReplayBuffer& replay, Range actions, Range within) {
-  const Range gap = largest_gap(replay, actions, within);
+inline Window first_window(const ReplayBuffer& replay, Range actions, Range within, double newest) {
+  const Range gap = largest_gap(replay, actions, within, newest);
   const double half = 0.5 * (gap.high - gap.low);
   const bool is_whole = gap.low == within.low && gap.high == within.high;
   return {0.5 * (gap.low + gap.high), is_whole ? half : half / 3.0};

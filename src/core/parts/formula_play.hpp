@@ -2,6 +2,8 @@
 // no worse than the critic of the loss does.
 #pragma once
 
+#include "critic/error_regression.hpp"
+#include "critic/self_normalised_test.hpp"
 #include "models/policy_model.hpp"
 #include "parts/outcome_parts.hpp"
 
@@ -18,8 +20,12 @@ class FormulaPlay {
   bool empty() const { return parts_.empty(); }
   double rounds() const { return parts_.rounds(); }
 
-  // The weight of the formula's prediction, from 0 to 1; the critic of the loss has the rest.
-  double weight() const { return 1.0 / (1.0 + exponential(-judge_.evidence)); }
+  // The weight of the formula's prediction, from 0 to 1; the critic of the loss has the rest. The mean of both is often
+  // better than either, and its best weight moves less than the odds that one of them is better.
+  double weight() const {
+    const double prior = prior_rounds * judge_.least.mean(), square = judge_.share.square + prior;
+    return square > 0.0 ? clip((judge_.share.product + prior) / square, 0.0, 1.0) : 1.0;
+  }
 
   // Whether it decides. Otherwise the critic does, as if there were no formula; so it does if few outcomes have parts.
   // With limits in expectation, which only the parts can keep, it always decides.
@@ -37,6 +43,7 @@ class FormulaPlay {
 
   // After a wrong formula, whose actions were few, the critic explores first, as at the beginning.
   bool explores() const { return !empty() && judge_.since > 0.0 && judge_.since <= exploring_rounds; }
+  double explored() const { return judge_.since - 2.0; }  // rounds of that so far
 
   // The rounds that schedules of exploration depend on; `critic` are those of the critic.
   double age(double critic) const {
@@ -109,9 +116,9 @@ class FormulaPlay {
     judge_.own_square += rate * (own * own - judge_.own_square);
     judge_.critic_square += rate * (other * other - judge_.critic_square);
     if (!(judge_.spread > 0.0)) return;  // before the first purchase, a critic that expects none makes no errors
-    const double unit = smaller(judge_.own_square, judge_.critic_square);
-    const double gain = unit > 0.0 ? clip(0.5 * (other * other - own * own) / unit, -1.0, 1.0) : 0.0;
-    judge_.evidence = clip(first_evidence + retention * (judge_.evidence - first_evidence) + gain, -8.0, 8.0);
+    const double most = farthest * __builtin_sqrt(smaller(judge_.own_square, judge_.critic_square));
+    const double largest = larger(__builtin_fabs(own), __builtin_fabs(other));
+    compare(largest > most ? most / largest : 1.0, own, other);
   }
 
   // The share of the variance of reported values that the formula explains, given the parts; 1 if none were reported.
@@ -151,9 +158,12 @@ class FormulaPlay {
   bool is_valid() const {
     return parts_.is_valid() && is_count(judge_.rounds) && is_count(judge_.since) && is_count(judge_.bare) &&
            is_count(judge_.reported) && finite(judge_.mean) && finite(judge_.variance) && finite(judge_.unexplained) &&
-           finite(judge_.evidence) && finite(judge_.centre) && finite(judge_.own_square) &&
-           finite(judge_.critic_square) && finite(judge_.spread) && finite(prices_.spent) && finite(prices_.kept) &&
-           finite(prices_.usual);
+           finite(judge_.centre) && finite(judge_.own_square) && finite(judge_.critic_square) &&
+           finite(judge_.spread) && finite(judge_.share.product) && judge_.share.square >= 0.0 &&
+           finite(judge_.share.square) && judge_.least.sum >= 0.0 && finite(judge_.least.sum) &&
+           judge_.least.count >= 0.0 && finite(judge_.least.count) && finite(judge_.for_critic.sum) &&
+           judge_.for_critic.squares >= 0.0 && finite(judge_.for_critic.squares) && finite(prices_.spent) &&
+           finite(prices_.kept) && finite(prices_.usual);
   }
 
  private:
@@ -163,21 +173,36 @@ class FormulaPlay {
   static constexpr double enough_parts = 50.0;      // rounds with parts that outweigh any number without
   static constexpr double exploring_rounds = 10.0;  // as the critic's own
 
-  static constexpr double first_evidence = 3.0, least_evidence = -6.0;  // log odds; below, the critic decides alone
-  static constexpr double memory = 1000.0, retention = 0.998;           // of what is judged, in rounds and per round
+  static constexpr double memory = 1000.0;               // rounds of what is reported and of mean errors
+  static constexpr double lasting = 1.0 - 1.0 / 4000.0;  // per round, of what is judged
+  static constexpr double prior_rounds = 100.0;          // that say that the formula is right
+  static constexpr double farthest = 5.0;                // root mean squares, of errors with heavy tails
+  // The critic decides alone if the formula has less weight, and is worse by more standard deviations.
+  static constexpr double least_weight = 0.05, most_doubt = 3.0;
   // A formula is wrong if it explains less of the reported values, and right again if it explains more.
   static constexpr double least_reported = 8.0, least_explained = 0.5, well_explained = 0.8;
 
   struct Judge {
-    double rounds = 0.0, evidence = first_evidence, centre = 0.0, spread = 0.0, own_square = 0.0, critic_square = 0.0;
+    double rounds = 0.0, centre = 0.0, spread = 0.0, own_square = 0.0, critic_square = 0.0;
+    ErrorRegression share = {};                                            // of the formula, mixed into the critic
+    MeanSquare least = {};                                                 // the smaller error of both
+    SelfNormalisedTest for_critic = {};                                    // whether the critic is better
     double reported = 0.0, mean = 0.0, variance = 0.0, unexplained = 0.0;  // of reported values
     double since = 0.0;  // rounds since the formula was found to be wrong, or 0
     double bare = 0.0;   // outcomes without parts
   };
 
   bool is_trusted() const {
-    return !empty() && judge_.since == 0.0 && judge_.evidence >= least_evidence &&
+    return !empty() && judge_.since == 0.0 && !(weight() < least_weight && judge_.for_critic.z() > most_doubt) &&
            parts_.rounds() >= smaller(judge_.bare, enough_parts);
+  }
+
+  // Compares the errors of both predictions, which `scale` multiplies.
+  void compare(double scale, double own, double other) {
+    own *= scale, other *= scale;
+    judge_.share.add(lasting, other, own);
+    judge_.least.add(lasting, smaller(__builtin_fabs(own), __builtin_fabs(other)));
+    judge_.for_critic.add(own, other, lasting);
   }
 
   // What each action of the grid is worth if what is spent has this price.

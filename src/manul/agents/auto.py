@@ -43,6 +43,7 @@ Limits = Sequence[str | Limit] | LimitsFunction | None
 NARROWEST_SHARE = 1 / 1024  # the narrowest bandwidth that it chooses, as a share of the range
 FEATURES = 2**16  # of named contexts with weights of their own; further ones share them
 POINTS = 96  # of the core's grid of actions for outcomes with parts
+_ODDS = 12  # numbers of a judge of formulas with odds, as in files of earlier versions
 _EARLY = {
     "early",
     "early_process",
@@ -342,7 +343,7 @@ class Auto(BaseAgent[A]):
 
         In files of older versions, the features of named contexts share columns, there is no forest, which then starts to grow,
         and there are no experts for the first rounds, which are then left out. Models of parts, which agents that `optimize`
-        returns do not have yet, start anew.
+        returns do not have yet, start anew. The odds of a formula become its weight.
         """
         if self._host.seen.named and "deep_features" not in arrays:
             names = player.fields, player.names, player.columns
@@ -354,6 +355,8 @@ class Auto(BaseAgent[A]):
         if "early" not in arrays:
             new = {name: array for name, array in player.views().items() if name in _EARLY}
             arrays = {**{name: np.zeros_like(array) for name, array in new.items()}, **arrays}
+        if len(arrays.get("judge", ())) == _ODDS:
+            arrays = {**arrays, "judge": _judge_with_a_share(arrays["judge"])}
         self.prior = prior_in(arrays, player, self._host.seen)
         if self.prior is not None:
             seen = self._host.seen
@@ -472,6 +475,15 @@ class Auto(BaseAgent[A]):
         actions = self.space.knobs[0][1].column(np.linspace(0.0, 1.0, POINTS)).tolist()
         started = {"start": self._starts[0]} if self._starts else {}
         return {**settings, "actions": actions, "cost_aware": self.epsilon == "auto", "inherits": True, **started}
+
+
+def _judge_with_a_share(judge: Floats) -> Floats:
+    """The judge of a formula in the core, from a file whose judge had the odds that the formula is better: with the same weight."""
+    rounds, odds, centre, spread, *squares = judge[:6].tolist()
+    unit, weight = min(squares) or 1.0, 1 / (1 + np.exp(-odds))
+    # A regression of 100 rounds beside the 100 of the prior, and a test that only a formula without weight has failed.
+    share, test = [(2 * weight - 1) * 100 * unit, 100 * unit], [10 * unit if odds < -6 else 0.0, unit**2]
+    return np.array([rounds, centre, spread, *squares, *share, unit, 1.0, *test, *judge[6:]])
 
 
 def as_critic(agent: Auto[Any]) -> Auto[Any]:
