@@ -8,7 +8,7 @@ from manul.service.store import postgres_election, replica_count
 from tests.service.conftest import Service, run, until
 from tests.service.test_rollouts import GOOD, LOOP, QUICK, put
 
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.usefixtures("replicated")]
 
 BUDGET = 100
 
