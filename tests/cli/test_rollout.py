@@ -83,10 +83,9 @@ def test_json_is_the_response_of_the_service(service, loop):
 
 def test_rewards_are_printed_as_rewards(service):
     service.ask("POST", "/v1/loops", {"name": "shop", **LOOP, "rewards": [0, 10]})
-    printed(service, "start", "shop", *START)
+    printed(service, "start", "shop", *START[:-1], "1000")
     live(service, "shop", {"learner": 8, "baseline": 6}, 150, kind="reward")
-    while "against" not in (text := printed(service, "status", "shop")):
-        pass
+    text = printed(service, "status", "shop")
     assert "mean reward 8 against 6" in text
     assert "loss" not in text
 

@@ -38,6 +38,14 @@ def _patient(monkeypatch):
     """No limit of time in the service ends what a busy machine has not come to; tests of a limit set it themselves."""
     for module, name in LIMITS_OF_TIME:
         monkeypatch.setattr(module, name, 60)
+    # Nor are there snapshots for other replicas; tests with several ask for them.
+    monkeypatch.setattr(learners, "REPLICA_SNAPSHOT_SECONDS", 60.0)
+
+
+@pytest.fixture
+def replicated(_patient, monkeypatch):
+    """Replicas save snapshots for each other soon."""
+    monkeypatch.setattr(learners, "REPLICA_SNAPSHOT_SECONDS", 0.5)
 
 
 class Clock:

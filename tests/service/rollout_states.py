@@ -4,6 +4,7 @@ import time
 
 LOOP = {"actions": [0, 1], "agent": {"kind": "cats", "leaves": 8, "bandwidth": 0.1}}
 PLAN = {"baseline": 0.5, "steps": [0.25, 0.5, 1], "least_decisions": 50}
+STAYS = {"least_decisions": 1000}  # in its first step, whatever is proven
 BETTER, WORSE = {"learner": 0, "baseline": 1}, {"learner": 1, "baseline": 0}
 
 
@@ -15,20 +16,21 @@ def start(service, name, plan=None, **loop):
 
 
 def live(service, name, losses, count, *, together=50, kind="loss", report=True):
-    """Decisions, and their losses by arm."""
+    """Decisions, and their losses by arm. Each batch is learned before the next, whose arms depend on it; the decisions of a step
+    that is left say nothing about the next one."""
     for _ in range(0, count, together):
         asked = {"decisions": [{}] * together}
         made = service.ask("POST", f"/v1/loops/{name}/decisions/batch", asked)[1]["decisions"]
         reports = [{"id": each["id"], kind: losses[each["arm"]]} for each in made]
         if report:
             assert service.ask("POST", f"/v1/loops/{name}/losses", {"losses": reports})[0] == 200
+            wait_until_learned(service, name)
 
 
 def live_until(service, name, losses, holds, kind="loss"):
     """Decisions and losses until something holds of the rollout; all of them are learned, so that it does not move any more."""
     for _ in range(60):
         live(service, name, losses, 50, kind=kind)
-        wait_until_learned(service, name)
         if holds(service.ask("GET", f"/v1/loops/{name}/rollout")[1]):
             return
     raise AssertionError(service.ask("GET", f"/v1/loops/{name}/rollout"))
@@ -45,7 +47,7 @@ def act(service, name, verb):
 
 
 def waiting(service, name):
-    start(service, name)
+    start(service, name, STAYS)
     live(service, name, {"learner": 0.4, "baseline": 0.6}, 150)
     live(service, name, BETTER, 50, report=False)
 
@@ -81,11 +83,12 @@ def done(service, name):
 
 def limited(service, name):
     start(service, name, {"budget": 5})
-    live(service, name, BETTER, 150)
+    live(service, name, BETTER, 100)
+    live(service, name, BETTER, 200, report=False)
 
 
 def rewarded(service, name):
-    start(service, name, losses=None, rewards=[0, 10])
+    start(service, name, STAYS, losses=None, rewards=[0, 10])
     live(service, name, {"learner": 8, "baseline": 6}, 150, kind="reward")
 
 

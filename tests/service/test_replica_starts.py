@@ -9,7 +9,7 @@ from manul.service.engine.write_operations import own_number
 from tests.service.conftest import Service, run, until
 from tests.service.test_rollouts import GOOD, LOOP, QUICK, put
 
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.usefixtures("replicated")]
 
 BUDGET = 100
 

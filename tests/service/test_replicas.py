@@ -23,7 +23,7 @@ from tests.service.test_modes import model as model_of
 from tests.service.test_recovery import play, replayed
 from tests.service.test_several_knobs import play as play_offers
 
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.usefixtures("replicated")]
 
 TAKEOVER, PAUSE = 60, 5
 
@@ -223,8 +223,8 @@ async def test_whatever_is_changed_at_one_replica_holds_at_the_other(postgres):
         await follower.post("/heat/resume")
         await play(leader, 5)
         assert (await follower.client.put("/v1/loops/heat/model", content=early)).status_code == 200
-        await leader.learned("heat", 10)
-        await follower.learned("heat", 10)
+        for each in (leader, follower):
+            await each.caught_up("heat")
         assert await model_of(leader) == await model_of(follower) == early
         await follower.refused(422, "/v1/loops/heat/decisions", {"context": [1, 2]}, field="context")
         assert await follower.post("", 200, **HEAT) | {"model": 0} == await leader.get("/heat") | {"model": 0}

@@ -107,6 +107,7 @@ async def test_a_store_that_fails_does_not_keep_the_learner_going(tmp_path, monk
 
 
 @pytest.mark.whole
+@pytest.mark.usefixtures("replicated")
 @run
 async def test_all_replicas_stop(postgres):
     store = postgres.database()
