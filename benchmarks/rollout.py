@@ -192,11 +192,16 @@ def play_replicas(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
     stored: dict[int, Ticket] = {}
     full, excess, worst = np.inf, 0.0, 0.0
     due: list[tuple[float, int, float]] = []
+
+    def read(replica: InFlight, end: int) -> None:
+        first = max(int(replica.known_to), progress.next - 1) + 1
+        replica.join({each: stored[each] for each in range(first, end)}, progress)
+
     for number, coin in enumerate(coins):
         living = [0] if number < comes else [0, 1] if number < leaves else [1]
         for place in living:
             if number % (RATE // 10) == 7 * place or number == (comes if place else 0):  # not at the same time
-                replicas[place].join(stored, progress)
+                read(replicas[place], number)
         often = 0.9 if number % 100 < 50 else 0.1
         place = living[-1] if busy[number] < often else living[0]
         share = replicas[place].share(progress, number)
@@ -209,7 +214,7 @@ def play_replicas(draws: Draws, plan: RolloutPlan, delays: Floats) -> Outcome:
         heappush(due, (number + waits[number] * (0.5 + loss), number, loss))
         while due and due[0][0] <= number:
             _, arrived, loss = heappop(due)
-            replicas[living[0]].join(stored, progress)  # which learns
+            read(replicas[living[0]], number + 1)  # which learns
             progress.add(arrived, stored[arrived], loss)
             for each in replicas if arrived >= progress.next else ():
                 each.arrive(arrived)

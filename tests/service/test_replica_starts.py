@@ -134,3 +134,29 @@ async def test_a_replica_of_an_earlier_version_cannot_decide_beside_the_others(p
     async with busy_and_new(postgres) as (busy, _):
         with psycopg.connect(busy.store) as connection, pytest.raises(psycopg.errors.UndefinedTable):
             connection.execute("UPDATE reserved SET numbers = numbers + 1 WHERE loop = 1 RETURNING numbers")
+
+
+@run
+async def test_a_guard_that_is_broken_in_decisions_of_two_replicas_ends_the_rollout_at_both(postgres):
+    store = postgres.database()
+    both = Service(store), Service(store)
+    async with both[0].running(), both[1].running():
+        await both[0].post("", 201, **LOOP, parts={"returned": "yes/no"})
+        await put(both[0], **QUICK, guard={"returned": ["<=", 1.02]})
+        await until(
+            lambda: both[1].engine.loops.get("a") is not None and both[1].engine.loop("a").model.rollout is not None
+        )
+        for _ in range(12):
+            for service in both:
+                await know_all(service)
+                made = (await decide(service, 50))["decisions"]
+                told = [
+                    {"id": each["id"], "loss": GOOD[each["arm"]], "parts": {"returned": each["arm"] == "learner"}}
+                    for each in made
+                ]
+                await service.post("/a/losses", losses=told)
+        for service in both:
+            await service.learned("a", 1200)
+        moves = [service.engine.loop("a").model.rollout.moves for service in both]
+        assert moves[0] == moves[1]
+        assert (moves[0][-1].reason, moves[0][-1].guard, moves[0][-1].target) == ("worse", "returned", 0)
