@@ -1,6 +1,6 @@
 """Auto with limits in expectation: budgets in first-price auctions, and floors of the conversion of prices.
 
-    python -m benchmarks.budgets [--sections budgets,late,days,floors] [--worlds TEXT] [--seeds 4] [--processes 2]
+    python -m benchmarks.budgets [--sections budgets,late,days,floors,greedy] [--worlds TEXT] [--seeds 4] [--processes 2]
     python -m benchmarks.budgets --development     # seeds from 0 on, to choose constants with
     python -m benchmarks.budgets --cost            # time per round with and without a budget
 
@@ -128,10 +128,10 @@ class Played:
     spent: Array
 
 
-def play_paced(world: Auctions, seed: int, *, late: Any = None, delay: int = 0) -> Played:
+def play_paced(world: Auctions, seed: int, *, late: Any = None, delay: int = 0, **settings: Any) -> Played:
     """The agent with a budget; outcomes are known after so many auctions."""
-    budget: Any = ("won * action", world.budget, world.per_day)
-    agent: Any = manul.Auto(actions=world.actions, outcome=manul.Bid(), spend_at_most=budget, late=late, seed=seed)
+    limits: Any = {"spend_at_most": ("won * action", world.budget, world.per_day), "late": late}
+    agent: Any = manul.Auto(actions=world.actions, outcome=manul.Bid(), seed=seed, **limits, **settings)
     bids, decisions = np.zeros(len(world)), []
     for number, context in enumerate(world.contexts):
         decisions.append(agent.decide(context))
@@ -169,6 +169,8 @@ PLAYERS: dict[str, Callable[[Auctions, int], Played]] = {
     "budget": play_paced,
     "a day late, reserve": partial(play_paced, late="reserve", delay=PER_DAY),
     "a day late, carry": partial(play_paced, late="carry", delay=PER_DAY),
+    "budget, epsilon 0": partial(play_paced, epsilon=0.0),
+    "carry, epsilon 0": partial(play_paced, late="carry", delay=PER_DAY, epsilon=0.0),
 }
 
 
@@ -265,6 +267,9 @@ def cells(sections: str) -> list[Cell]:
     if "late" in sections:
         late = ("a day late, reserve", "a day late, carry")
         found += [("late", world, player) for world in list(WORLDS)[:2] for player in late]
+    if "greedy" in sections:
+        greedy = ("budget, epsilon 0", "carry, epsilon 0")
+        found += [("greedy", world, player) for world in list(WORLDS)[:2] for player in greedy]
     if "days" in sections:
         found += [("days", "days of 100", "budget")]
     if "floors" in sections:
@@ -290,7 +295,7 @@ HEADS = {
     "floors": ("kept 0-300", "300-1000", "1000-4000", "profit 0-300", "300-1000", "1000-4000", "warned at"),
     "days": ("days over",),
 }
-HEADS["late"] = HEADS["budgets"]
+HEADS["late"] = HEADS["greedy"] = HEADS["budgets"]
 
 
 def checks(results: Results) -> Iterator[Check]:
