@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_array, column_or_1d
 
 import manul
-from manul.errors import InputError
+from manul.errors import InputError, ParameterError
 from manul.sklearn import AutoRegressor, PolicyRegressor, outcomes
 
 RANGE = (-500.0, 500.0)
@@ -181,3 +181,13 @@ def test_the_online_estimator_needs_densities(logged):
     X, actions, _, losses = logged
     with pytest.raises(InputError, match="sample_densities must be given to learn online"):
         AutoRegressor().fit(X, actions, losses=losses)
+
+
+@pytest.mark.parametrize("actions", [manul.Stepped(1, 9, 1), {"price": (10, 50)}])
+def test_other_actions_than_a_range_are_refused(logged, actions):
+    X, *rest = logged
+    for kind in (PolicyRegressor, AutoRegressor):
+        with pytest.raises(ParameterError, match="actions must be"):
+            kind(actions=actions).fit(X, outcomes(*rest))
+    with pytest.raises(ParameterError, match="actions must be"):
+        AutoRegressor(actions=actions).decide(X)

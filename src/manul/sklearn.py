@@ -33,7 +33,7 @@ from manul.contexts import data_frames
 from manul.errors import InputError, MissingDependency
 from manul.logs.log import Log
 from manul.offpolicy import estimate_densities, evaluate, optimize
-from manul.utils.validation import Floats, check_numbers
+from manul.utils.validation import Floats, check_numbers, check_range
 
 try:
     from sklearn.base import BaseEstimator
@@ -104,6 +104,7 @@ class _PolicyEstimator(BaseEstimator):  # type: ignore[misc]
         return validate_data(self, X, reset=reset, dtype=np.float32)
 
     def _told(self, actions: Any, densities: Any, losses: Any) -> _Told:
+        check_range("actions", self.actions)
         if actions is None:
             raise InputError(
                 f"requires y to be passed, but the target y is None: {type(self).__name__} needs actions.", "actions"
@@ -264,5 +265,5 @@ class AutoRegressor(_PolicyEstimator):
         if not hasattr(self, "policy_"):
             scale: Mapping[str, Any] = {"rewards" if self.rewards else "losses": self.loss_range or "auto"}
             settings: Any = {"epsilon": self.epsilon, "bandwidth": self.bandwidth, "seed": self.seed, **scale}
-            self.policy_ = Auto(actions=self.actions, **settings)
+            self.policy_ = Auto(actions=check_range("actions", self.actions), **settings)
         return self.policy_
