@@ -56,7 +56,13 @@ PLATFORMS = (
 def build(platform: Platform) -> Path:
     """The program for a platform, built with CMake."""
     folder = ROOT / "build" / "golden" / platform.name
-    settings = ("-DCMAKE_BUILD_TYPE=Release", "-DMANUL_MODULE=OFF", "-DMANUL_GOLDEN=ON", "-DMANUL_WERROR=ON")
+    settings = (
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DMANUL_MODULE=OFF",
+        "-DMANUL_C_LIBRARY=OFF",
+        "-DMANUL_GOLDEN=ON",
+        "-DMANUL_WERROR=ON",
+    )
     configure = ("cmake", "-S", ROOT, "-B", folder, *settings, f"-DCMAKE_CXX_COMPILER={platform.compiler}")
     for command in ((*configure, *platform.options), ("cmake", "--build", folder, "--parallel", "2")):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -11,7 +11,8 @@ import pytest
 
 from tests.markdown import PAGES, ROOT, blocks, typed
 
-KINDS = {"python", "pycon", "sh", "sh install", "sh long", "text", "json"}
+# Those of other languages are run by tests/js and tests/c_api.
+KINDS = {"python", "pycon", "sh", "sh install", "sh long", "text", "json", "js", "c"}
 WITH_SHELL = [page for page in PAGES[1:] if any(block.kind == "sh" for block in blocks(page))]
 
 

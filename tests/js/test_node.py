@@ -7,7 +7,8 @@ import pytest
 
 import manul
 from tests import edge_agents
-from tests.js.node import node
+from tests.js.node import JS, node
+from tests.markdown import ROOT, blocks
 
 pytestmark = pytest.mark.whole
 LONG = {"cats-rows", "cats-named", "auto-rows", "auto-knobs-limits"}
@@ -47,11 +48,32 @@ def test_what_node_has_learned_is_what_python_has_learned_to_the_byte(played, na
     assert (folder / f"{name}.saved").read_bytes() == saved[name]
 
 
-def test_the_tests_of_the_package_pass(tmp_path):
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """The file of an agent that sets a price, and has learned."""
     agent = manul.Auto(actions=(5, 40), rewards=(0, 50), seed=7)
     for number in range(40):
         context = {"city": ["Oslo", "Bergen"][number % 2], "age": number}
         agent.learn(context, agent.decide(context), reward=number % 7)
-    agent.save(tmp_path / "price.manul")
-    printed = node("--test", "test/manul.test.js", MANUL_FILE=str(tmp_path / "price.manul"))
+    path = tmp_path_factory.mktemp("shop") / "price.manul"
+    agent.save(path)
+    return path
+
+
+def test_the_tests_of_the_package_pass(shop):
+    printed = node("--test", "test/manul.test.js", MANUL_FILE=str(shop))
     assert "fail 0" in printed
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs" / "edge.md", JS / "README.md"], ids=["edge", "README"])
+def test_the_example_of_a_page_runs(page, shop):
+    (block,) = (block.text for block in blocks(page) if block.kind == "js")
+    before = """
+      import { readFileSync } from 'node:fs'
+      const bytes = readFileSync(process.env.MANUL_FILE)
+      globalThis.fetch = async () => new Response(bytes)
+    """
+    printed = node(
+        "--input-type=module", "--eval", f"{before}{block}console.log(decision.action)", MANUL_FILE=str(shop)
+    )
+    assert 10 <= float(printed) <= 20

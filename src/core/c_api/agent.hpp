@@ -163,7 +163,7 @@ class Agent {
     if (reading_) base().encoder.undo();
     reading_ = false;
     set_seed(settings_.seed);
-    if (begun_) player_.reset(), number_ = nullptr, several_ = nullptr;
+    if (begun_) player_ = nullptr, number_.reset(), several_.reset();
     begun_ = false;
   }
   void succeed() { begun_ = false; }
@@ -446,14 +446,12 @@ class Agent {
       KnobsModel* model = kernels_.new_auto_knobs({all.data(), all.size(), width, settings_.seed,
                                                    is_unknown(settings_.losses), player.features, settings_.early,
                                                    settings_.starts.empty() ? nullptr : settings_.starts.data()});
-      auto made = std::make_unique<SeveralPlayer>(model, player, std::move(all), settings_.nearby);
-      several_ = made.get();
-      player_ = std::move(made);
+      several_ = std::make_unique<SeveralPlayer>(model, player, std::move(all), settings_.nearby);
+      player_ = several_.get();
     } else {
       player.exploration.nearby = is_auto ? settings_.nearby : 0.0;
-      auto made = std::make_unique<NumberPlayer>(new_model(player), player);
-      number_ = made.get();
-      player_ = std::move(made);
+      number_ = std::make_unique<NumberPlayer>(new_model(player), player);
+      player_ = number_.get();
       if (named && settings_.kind == ModelKind::paper_cats) base().sketch_names();
     }
     if (settings_.half_life) base().model().forget(*settings_.half_life);
@@ -627,9 +625,10 @@ class Agent {
   Metadata metadata_;
   std::map<std::string, std::string> sources_;  // of the settings in JSON, as they are saved again
   std::string description_;
-  std::unique_ptr<BasePlayer> player_;  // none before the first context
-  NumberPlayer* number_ = nullptr;      // one of them is the player
-  SeveralPlayer* several_ = nullptr;
+  // One of them is the player; there is none before the first context.
+  std::unique_ptr<NumberPlayer> number_;
+  std::unique_ptr<SeveralPlayer> several_;
+  BasePlayer* player_ = nullptr;
   bool named_ = false, reading_ = false, begun_ = false;
 
   // Their memory is used again by the next call.
