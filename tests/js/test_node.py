@@ -1,7 +1,6 @@
 """The package for JavaScript in Node: decisions, densities and saved bytes are those of Python."""
 
 import json
-import os
 
 import pytest
 
@@ -12,13 +11,13 @@ from tests.markdown import ROOT, blocks
 
 pytestmark = pytest.mark.whole
 LONG = {"cats-rows", "cats-named", "auto-rows", "auto-knobs-limits"}
-DECISIONS = 40_000 if os.environ.get("MANUL_SOAK") else 10_000  # of these four together
+DECISIONS = 10_000  # of each of these four
 BEST = 50  # rounds that also ask for the best action
 
 
 def rounds(name, agent):
     """What Python plays, as Node reads it."""
-    for number in range(DECISIONS // len(LONG) if name in LONG else 200):
+    for number in range(DECISIONS if name in LONG else 200):
         context, within = edge_agents.context(name, number), edge_agents.within(name, number)
         decision = agent.decide(context, within)
         outcome = edge_agents.outcome(name, number, decision.action)
