@@ -219,7 +219,7 @@ axes = manul.plotting.style(axes, "days, with 500 leads each", "profit beyond th
 #   20 days it is 3 % below Auto with a value model: margins with this much noise are hard to learn from. If you can, fit a value model.
 # - **The multiplier does not know where the others bid low.** It is simple, and a good baseline for a
 #   [rollout](../how-to/take-over.md).
-# - **Auto with profits only is 13 % above the best constant bid.** 20,000 results with this much noise are few. If you know the formula, say it.
+# - **Auto with profits only is 9 % above the best constant bid.** 20,000 results with this much noise are few. If you know the formula, say it.
 # - The difference between the best constant bid and Auto with a value model, 1.0 EUR per lead, is about 180,000 EUR in a year of
 #   182,500 leads.
 #
