@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-BELOW = [path for top in ("src", "js", "tests", "benchmarks", "docs", "deploy", "examples") for path in sorted((ROOT / top).rglob("*"))]
+BELOW = [
+    path
+    for top in ("src", "js", "tests", "benchmarks", "docs", "deploy", "examples")
+    for path in sorted((ROOT / top).rglob("*"))
+]
 FILES = {path.relative_to(ROOT).as_posix(): path for path in [*ROOT.iterdir(), *BELOW] if path.is_file()}
 PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.md"]  # which tells of former files
 # Tests write programs of their own.
