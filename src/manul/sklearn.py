@@ -214,9 +214,13 @@ class AutoRegressor(_PolicyEstimator):
         self.actions, self.loss_range, self.rewards = actions, loss_range, rewards
         self.epsilon, self.bandwidth, self.seed = epsilon, bandwidth, seed
 
+    @property
+    def _has_learned(self) -> bool:
+        return "policy_" in vars(self)
+
     def decide(self, X: Any) -> Decisions[float]:  # noqa: N803
         """Draw an action for each row of `X`, with its density."""
-        contexts = self._contexts(X, reset=not hasattr(self, "policy_"))
+        contexts = self._contexts(X, reset=not self._has_learned)
         decisions: Decisions[float] = self._started().decide_many(contexts)
         return decisions
 
@@ -232,7 +236,7 @@ class AutoRegressor(_PolicyEstimator):
 
         `sample_densities` are needed unless the actions are what `decide` returned.
         """
-        if hasattr(self, "policy_"):
+        if self._has_learned:
             del self.policy_
         return self._learn(X, actions, sample_densities, losses, reset=True)
 
@@ -245,7 +249,7 @@ class AutoRegressor(_PolicyEstimator):
         losses: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from further rows; the arguments are those of `fit`."""
-        return self._learn(X, actions, sample_densities, losses, reset=not hasattr(self, "policy_"))
+        return self._learn(X, actions, sample_densities, losses, reset=not self._has_learned)
 
     def _learn(self, X: Any, actions: Any, densities: Any, losses: Any, *, reset: bool) -> Self:  # noqa: N803
         contexts = self._contexts(X, reset=reset)
@@ -262,7 +266,7 @@ class AutoRegressor(_PolicyEstimator):
 
     def _started(self) -> Any:
         """The agent, which the first context creates."""
-        if not hasattr(self, "policy_"):
+        if not self._has_learned:
             scale: Mapping[str, Any] = {"rewards" if self.rewards else "losses": self.loss_range or "auto"}
             settings: Any = {"epsilon": self.epsilon, "bandwidth": self.bandwidth, "seed": self.seed, **scale}
             self.policy_ = Auto(actions=check_range("actions", self.actions), **settings)
