@@ -251,8 +251,8 @@ export interface NewLoop {
   parts?: Record<string, "amount" | "count" | "yes/no"> | null
   hints?: Record<string, "falls" | "rises"> | null
   default_parts?: Record<string, boolean | number | null> | null
-  spend_at_most?: string[] | null
-  keep?: string[] | null
+  spend_at_most?: (string | number)[] | null
+  keep?: (string | number)[] | null
   late?: "carry" | "reserve" | null
   carry?: boolean
   decline?: number | null

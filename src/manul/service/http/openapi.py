@@ -85,7 +85,9 @@ def _portable(value: Any) -> Any:
     if isinstance(portable.get("pattern"), str):
         portable["pattern"] = portable["pattern"].replace(r"\Z", "$")
     if "prefixItems" in portable:
-        portable["items"] = portable.pop("prefixItems")[0]
+        kinds = [kind for each in portable.pop("prefixItems") for kind in each.get("anyOf", [each])]
+        distinct = [kind for place, kind in enumerate(kinds) if kind not in kinds[:place]]
+        portable["items"] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
     if portable.get("type") == "array":
         portable.setdefault("items", {})
     return portable
