@@ -20,7 +20,7 @@ export interface Auto {
   limits?: string[] | null
 }
 
-/** A budget in its current period, which began when it `started` unless it is a number of decisions. Of the `available` amount, which is `amount` and what an earlier period has added or taken, some is `spent`, some is `held` back for decisions that wait for their cost, and the rest is `left`. `waiting` are the decisions of all periods that wait for it. `pace` is what was spent relative to what was planned so far, and `forecast` what will be spent at the end if it stays so; both are null before anything is known. `price` is what a decision must earn for one that it spends, beyond the one itself. `planned` is what should be spent by the end of each twentieth of the period, and `spent_by_slot` what was, so far. `latest` are periods that are over, and `trouble` says that the budget was gone early. */
+/** A budget in its current period, which began when it `started` unless it is a number of decisions. Of the `available` amount, which is `amount` and what an earlier period has added or taken, some is `spent`, some is `held` back for decisions that wait for their cost, and the rest is `left`. `waiting` are the decisions of all periods that wait for it. `pace` is what was spent divided by what was planned so far, and `forecast` what will be spent by the end at this pace; both are null before anything is known. `price` is how much a decision must earn beyond its cost for each unit that it spends. `planned` is what should be spent by the end of each twentieth of the period, and `spent_by_slot` what was spent so far. `latest` are the latest periods that are over, and `trouble` says that the budget was gone early. */
 export interface Budget {
   formula: string
   amount: number
@@ -158,7 +158,7 @@ export interface History {
   best_constant: Constant | null
 }
 
-/** A bound on the mean of a second outcome: the `mean` of about the latest 1,000 of all `outcomes`, and the `price` of what is kept. `reachable` is what decisions that aim at nothing else would keep, as far as the model knows, and `trouble` says that the bound cannot be kept. */
+/** A bound on the mean of a second outcome: the `mean` of about the latest 1,000 of all `outcomes`, and the `price`, what one more unit of it is worth. `reachable` is the mean that the model predicts for decisions that aim at nothing else, and `trouble` says that the bound cannot be kept. */
 export interface Kept {
   formula: string
   sign: "<=" | ">="

@@ -7,6 +7,7 @@ import pytest
 
 import manul
 from manul.service.engine.model import Model
+from manul.service.http.openapi import document
 from manul.service.store.backup import backup, restore
 from manul.utils import model_files
 from tests.service.conftest import Service, run, until
@@ -478,3 +479,9 @@ async def test_the_status_and_the_metrics_say_that_a_budget_is_gone_and_that_a_r
         assert f'manul_budget_gone{{loop="ads"}} {int(status["budget"]["trouble"] is not None)}' in metrics
         assert 'manul_kept_out_of_reach{loop="ads"} 0' in metrics
         assert loop is not None
+
+
+def test_a_budget_is_described_as_texts_and_a_number():
+    described = document()["components"]["schemas"]["NewLoop"]["properties"]["spend_at_most"]
+    (budget,) = [each for each in described["anyOf"] if each["type"] == "array"]
+    assert {"type": "number"} in budget["items"]["anyOf"]
