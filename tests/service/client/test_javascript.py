@@ -122,6 +122,9 @@ said.refused = await client.decide("heating", context, { within: [0, 1] }).catch
 said.status = await client.status("heating")
 said.report = Object.keys(await client.report("heating")).length
 said.deleted = await client.delete("helper")
+const ads = { name: "ads", actions: [0, 40], rewards: "auto", formula: "(9 - action) * won", parts: { won: "yes/no" } }
+await client.create({ ...ads, spend_at_most: ["won * action", 50, "day"] })
+said.amount = (await client.changeBudget("ads", 80)).budget.amount
 said.reset = (await client.reset("heating")).decisions
 console.log(JSON.stringify(said))
 """
@@ -152,6 +155,7 @@ def test_every_call_of_a_loop_works_with_a_service(tmp_path):
     assert said["refused"] == {"status": 422, "field": "within"}
     assert said["status"]["decisions"] == 1005
     assert said["deleted"] == {"name": "helper"}
+    assert said["amount"] == 80
     assert said["reset"] == 0
 
 
@@ -207,8 +211,10 @@ await client.reportLoss("heating", decision, { loss: 0.25 })
 await client.reportLosses("heating", [{ decision, loss: 0.5 }, { id: "visit-2", reward: 3 }])
 await client.observe("heating", { context: [1, 2], action: 30, density: 0.1, model: "0".repeat(64), number: 7, copy: "phone" })
 const rollout: Rollout = await client.startRollout("heating", { baseline: 45, guard: { returned: ["<=", 1.02] } })
+await client.create({ name: "ads", actions: [0, 40], spend_at_most: ["won * action", 2000, "day"] })
+const left: number | undefined = (await client.changeBudget("ads", 3000)).budget?.left
 const model: Uint8Array = await client.model("heating")
-const failed = (error: unknown) => error instanceof ServiceError && console.log(error.status, error.field, rollout, model)
+const failed = (error: unknown) => error instanceof ServiceError && console.log(error.status, error.field, rollout, model, left)
 await client.delete("heating").catch(failed)
 """
 WRONG = {
