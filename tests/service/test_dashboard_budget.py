@@ -32,7 +32,7 @@ def test_the_card_says_what_is_spent_and_kept(browser, service):
     budget = service.ask("GET", "/v1/loops/ads")[1]["budget"]
     spent = float(format(budget["spent"], ".4g"))
     assert f"{spent:g}" in browser.text("[data-is=budget-tiles]")
-    assert "The one before spent" in browser.text("[data-is=limits-caption]")
+    assert "The period before spent" in browser.text("[data-is=limits-caption]")
     assert browser.complaints() == []
 
 

@@ -22,9 +22,9 @@ class BudgetReport:
     """A budget in its current period: what is `available`, what was `spent`, and what is `held` back for decisions that wait for
     their cost, of which there are `waiting`.
 
-    `pace` is what was spent relative to what was planned so far, and `forecast` what will be spent at the end if it stays so.
-    `price` is what a decision must earn for one that it spends, beyond the one itself. `planned` is what should be spent by the
-    end of each twentieth of the period, and `spent_by_slot` what was, so far. `periods` are the latest ones that are over.
+    `pace` is what was spent divided by what was planned so far, and `forecast` what will be spent by the end at this pace. `price`
+    is how much a decision must earn beyond its cost for each unit that it spends. `planned` is what should be spent by the end of
+    each twentieth of the period, and `spent_by_slot` what was spent so far. `periods` are the latest ones that are over.
     """
 
     available: float

@@ -245,7 +245,7 @@ def _early_end(report: BudgetReport, share: float) -> str | None:
     left = report.available - report.spent - report.held
     if left > 0.01 * report.available or share > 0.95:
         return None
-    return f"The budget is gone when {share:.0%} of its period are over. Decisions decline until it ends."
+    return f"The budget was gone after {share:.0%} of its period. Decisions decline until it ends."
 
 
 def _booking(booked: Booked) -> Booking | None:

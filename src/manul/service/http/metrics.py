@@ -50,9 +50,9 @@ BUDGET = {
     "spent": "What the current period has spent.",
     "held": "What is held back for decisions that wait for their cost.",
     "left": "What is left of the budget in the current period.",
-    "pace": "What was spent relative to what was planned so far.",
+    "pace": "What was spent divided by what was planned so far.",
     "forecast": "What will be spent at the end of the period at this pace.",
-    "price": "What a decision must earn for one that it spends, beyond the one itself.",
+    "price": "What a decision must earn beyond its cost for each unit that it spends.",
     "gone": "1 if the budget is gone early in its period.",
 }
 KEPT = {

@@ -43,8 +43,8 @@ export class LimitsCard {
       Spent: number(spent, 4),
       "Held back": number(held, 4),
       Left: number(left, 4),
-      "Wait for costs": count(waiting),
-      "Pace, of the plan": percent(pace),
+      "Waiting for costs": count(waiting),
+      "Share of the plan": percent(pace),
       Forecast: number(forecast, 4),
       Price: number(price),
     }
@@ -58,11 +58,11 @@ export class LimitsCard {
     const before = latest.at(-1)
     this.board.caption(
       "limits",
-      key("known to be spent", "var(--accent)"),
+      key("spent", "var(--accent)"),
       key("planned", "var(--other)", "dashed"),
       [
         budget.started === null ? "" : `This period began ${new Date(1000 * budget.started).toLocaleDateString("en-GB")}, ${clock(budget.started)}.`,
-        before ? `The one before spent ${number(before.spent, 4)} of ${number(before.available, 4)}.` : "",
+        before ? `The period before spent ${number(before.spent, 4)} of ${number(before.available, 4)}.` : "",
       ]
         .filter(Boolean)
         .join(" "),
@@ -73,7 +73,7 @@ export class LimitsCard {
     this.board.part("kept-about").textContent = `${formula} ${sign === ">=" ? "at least" : "at most"} ${number(value)} in the mean`
     this.say("kept-trouble", trouble)
     const tiles = {
-      "Mean of about 1,000": number(mean, 4),
+      "Mean of the latest 1,000": number(mean, 4),
       Outcomes: count(outcomes),
       Price: number(price),
       "Within reach": number(reachable, 4),
