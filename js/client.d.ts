@@ -558,6 +558,7 @@ export declare class Client {
   observeMany(loop: string, observations: NewObservation[]): Promise<Observed[]>
   pause(loop: string): Promise<Status>
   resume(loop: string): Promise<Status>
+  changeBudget(loop: string, amount: number): Promise<Status>
   promote(loop: string): Promise<Status>
   startRollout(loop: string, settings: NewRollout): Promise<Rollout>
   rollout(loop: string): Promise<Rollout>

@@ -91,6 +91,10 @@ export class Client {
     return this.#post(path(loop, "resume"))
   }
 
+  changeBudget(loop, amount) {
+    return this.#json({ method: "PUT", path: path(loop, "budget"), body: { amount } })
+  }
+
   promote(loop) {
     return this.#post(path(loop, "promote"))
   }
