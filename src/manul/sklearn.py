@@ -90,7 +90,8 @@ class _PolicyEstimator(BaseEstimator):  # type: ignore[misc]
         sample_densities: npt.ArrayLike | None = None,
         losses: npt.ArrayLike | None = None,
     ) -> float:
-        """The negative mean loss, or the mean reward, that the rows, as in `fit`, estimate for the policy (`snips`)."""
+        """The negative mean loss, or the mean reward, that rows estimate for the policy (`snips`): the contexts `X` with their `actions`,
+        `sample_densities` and `losses`, as in `fit`."""
         check_is_fitted(self)
         log = self._log(self._contexts(X, reset=False), self._told(actions, sample_densities, losses))
         value = evaluate(self.policy_, log, "snips", "none").value
@@ -248,7 +249,7 @@ class AutoRegressor(_PolicyEstimator):
         sample_densities: npt.ArrayLike | None = None,
         losses: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from further rows; the arguments are those of `fit`."""
+        """Learn from further rows: contexts `X` with their `actions`, `sample_densities` and `losses`, as in `fit`."""
         return self._learn(X, actions, sample_densities, losses, reset=not self._has_learned)
 
     def _learn(self, X: Any, actions: Any, densities: Any, losses: Any, *, reset: bool) -> Self:  # noqa: N803
