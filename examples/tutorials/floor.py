@@ -67,7 +67,7 @@ axes = manul.plotting.style(axes, "worth of a sale beyond its profit, EUR", "sha
 # ## Keep it
 #
 # `keep` is a bound on the mean of a part of the outcome, or of a formula of parts. The agent learns how many visitors buy at which price, and the
-# worth of a sale: it rises while fewer buy than should, and falls while more do. What is promised is the mean over about 1,000 visitors.
+# worth of a sale: it rises while fewer buy than should, and falls while more do. The limit holds in the long run; the share of 1,000 visitors varies.
 
 
 # %%
@@ -95,8 +95,8 @@ for (name, (_, prices, sales, _)), most in zip(agents.items(), (profits[0], prof
 print(agents["keep"][0].report().kept)
 
 # %% [markdown]
-# The agent keeps the limit, and pays for it with a part of its profit, also because the learned worth of a sale goes up and down around the true
-# one: few sales say slowly how many visitors buy. The figures show the conversion over 1,000 visitors, and the worth that the agent has learned.
+# The agent keeps the limit, and pays for it with a part of its profit, also because the learned worth of a sale goes up and down, mostly above the
+# true one: with few sales it takes long to see how many visitors buy. The figures show the share of 1,000 visitors, and the learned worth.
 
 # %%
 figure, (upper, lower) = plt.subplots(2, 1, figsize=(8, 6), sharex=True, layout="constrained")

@@ -123,7 +123,7 @@ class Auto(BaseAgent[A]):
     added to the next one. Set `spend_at_most` to change the amount.
 
     `keep` is a bound on the mean of a second outcome, such as ("bought", ">=", 0.05) or ("(action - 20) * bought", ">=", 1.5). It has
-    a learned price too, and holds in expectation, over about 1,000 outcomes; if it cannot be kept, the report and a warning say so.
+    a learned price too, and holds in the mean, in the long run; if it cannot be kept, the report and a warning say so.
 
     >>> import manul
     >>> agent = Auto(actions=(0.0, 32.0), seed=7)
