@@ -266,10 +266,13 @@ async def test_each_replica_learns_its_part_of_the_loops_and_the_survivor_all(po
     one, other = Service(store), Service(store)
     async with one.running():
         async with other.running():
-            await until(lambda: other.engine.store.replicas.learns(1))
-            learned = [[each.engine.store.replicas.learns(loop) for loop in range(32)] for each in (one, other)]
-            assert [sum(each) for each in learned] == [16, 16]
-            assert learned[0] == [not each for each in learned[1]]
+
+            def learned():
+                return [[each.engine.store.replicas.learns(loop) for loop in range(32)] for each in (one, other)]
+
+            await until(lambda: [sum(each) for each in learned()] == [16, 16])
+            first, second = learned()
+            assert first == [not each for each in second]
             await one.post("", 201, **HEAT)
             await play(one, 5)
             await one.learned("heat", 5)
