@@ -1,4 +1,4 @@
-"""The package for JavaScript as npm packs it, and its types."""
+"""The package for JavaScript as npm packs it, its types, and its examples with a service."""
 
 import json
 import subprocess
@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from tests.js.node import JS, typescript
+from tests.js.node import JS, node, typescript
+from tests.markdown import ROOT, blocks
+from tests.service.processes import Process
 
 pytestmark = pytest.mark.whole
 
@@ -57,3 +59,26 @@ def test_its_types_accept_every_use_and_refuse_mistakes(tmp_path):
     said = typescript(tmp_path, USES + "\n".join(WRONG), "manul", "client")
     assert said.count("error TS") == len(WRONG)
     assert all(word in said for word in WRONG.values())
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    process = Process(tmp_path_factory.mktemp("service"))
+    try:
+        loop = {"name": "price", "actions": [5, 40], "rewards": [0, 50]}
+        assert process.ask("POST", "/v1/loops", loop)[0] == 201
+        yield process
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs" / "edge.md", JS / "README.md"], ids=["edge", "README"])
+def test_the_example_of_a_page_reports_to_a_service(page, service):
+    _, block = (block.text for block in blocks(page) if block.kind == "js")
+    assert "https://shop.example.org" in block
+    program = "const context = { city: 'Oslo' }\n" + block.replace(
+        "https://shop.example.org", f"http://127.0.0.1:{service.port}"
+    )
+    before = service.ask("GET", "/v1/loops/price")[1]["decisions"]
+    node("--input-type=module", "--eval", program)
+    assert service.ask("GET", "/v1/loops/price")[1]["decisions"] == before + 1

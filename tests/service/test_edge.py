@@ -204,7 +204,11 @@ async def test_a_loss_that_is_refused_leaves_no_observation_behind(service):
 FORMULA = {"rewards": "auto", "formula": "(60 - action) * won", "parts": {"won": "yes/no"}}
 ONLY_IN_PYTHON = {
     "a formula": (FORMULA, "outcome", "file has an outcome with the formula '(60 - action) * won', which only Python"),
-    "a budget": (FORMULA | {"spend_at_most": ["won * action", 600.0, "day"]}, "outcome", "file has an outcome with"),
+    "a budget": (
+        FORMULA | {"actions": [0, 40], "spend_at_most": ["won * action", 600.0, "day"]},
+        "outcome",
+        "file has an outcome with",
+    ),
     "a rate to keep": (FORMULA | {"keep": ["won", ">=", 0.2]}, "outcome", "file has an outcome with the formula"),
     "a prior": ({"agent": {"kind": "auto", "prior": {"loop": "other"}}}, "prior", "file has a prior, which only"),
 }
@@ -218,7 +222,7 @@ async def test_models_that_only_python_reads_are_refused_elsewhere_in_one_senten
     async with service.running():
         await service.post("", 201, name="other", actions=[20, 70])
         await learned_some(service, "other")
-        await service.post("", 201, name="heat", actions=[20, 70], **settings)
+        await service.post("", 201, name="heat", **({"actions": [20, 70]} | settings))
         answer = await service.client.get("/v1/loops/heat/model")
         with pytest.raises(Failed) as failed:
             CAgent(answer.content)
