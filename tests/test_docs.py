@@ -119,7 +119,7 @@ def test_the_index_for_language_models_has_every_page_of_the_navigation_with_a_s
     text = module.llms_text(config, DOCS)
     lines = re.findall(r"^- \[(.+)\]\((\S+)\.(?:md|html)\): (.+)$", text, re.MULTILINE)
     assert [path for _, path, _ in lines] == [each.removesuffix(".md") for each in module.paths(config.nav)]
-    assert all(re.fullmatch(r"\S.{15,}\.", sentence) for _, _, sentence in lines), lines
+    assert all(re.fullmatch(r"\S.{15,}[.?]", sentence) for _, _, sentence in lines), lines
     assert "(reference/python.html)" in text  # its source has only the names of what it describes
     assert "(how-to/online.md)" in text
 

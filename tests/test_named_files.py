@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-BELOW = [path for top in ("src", "tests", "benchmarks", "docs", "examples") for path in sorted((ROOT / top).rglob("*"))]
+BELOW = [
+    path
+    for top in ("src", "js", "tests", "benchmarks", "docs", "deploy", "examples")
+    for path in sorted((ROOT / top).rglob("*"))
+]
 FILES = {path.relative_to(ROOT).as_posix(): path for path in [*ROOT.iterdir(), *BELOW] if path.is_file()}
 PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.md"]  # which tells of former files
 # Tests write programs of their own.
@@ -18,7 +22,7 @@ OURS = rf"{PROGRAM}|[\w./-]*\w\.(?:md|json|txt|toml|yml)\b|(?<=`)[\w./-]+/(?=`)"
 
 def found(name):
     """The files that a name may mean: a path from the root, the end of one, or a folder; NAME stands for any file."""
-    name = f"/{name.removeprefix('./')}"
+    name = "/" + re.sub(r"^(\.\.?/)+", "", name)
     if "NAME" in name or name.endswith("/"):
         return [each for each in FILES if f"{name.rpartition('/')[0]}/" in f"/{each}"]
     return [each for each in FILES if f"/{each}".endswith(name)]

@@ -90,7 +90,8 @@ class _PolicyEstimator(BaseEstimator):  # type: ignore[misc]
         sample_densities: npt.ArrayLike | None = None,
         losses: npt.ArrayLike | None = None,
     ) -> float:
-        """The negative mean loss, or the mean reward, that the rows, as in `fit`, estimate for the policy (`snips`)."""
+        """The negative mean loss, or the mean reward, that rows estimate for the policy (`snips`): the contexts `X` with their `actions`,
+        `sample_densities` and `losses`, as in `fit`."""
         check_is_fitted(self)
         log = self._log(self._contexts(X, reset=False), self._told(actions, sample_densities, losses))
         value = evaluate(self.policy_, log, "snips", "none").value
@@ -214,9 +215,13 @@ class AutoRegressor(_PolicyEstimator):
         self.actions, self.loss_range, self.rewards = actions, loss_range, rewards
         self.epsilon, self.bandwidth, self.seed = epsilon, bandwidth, seed
 
+    @property
+    def _has_learned(self) -> bool:
+        return "policy_" in vars(self)
+
     def decide(self, X: Any) -> Decisions[float]:  # noqa: N803
         """Draw an action for each row of `X`, with its density."""
-        contexts = self._contexts(X, reset=not hasattr(self, "policy_"))
+        contexts = self._contexts(X, reset=not self._has_learned)
         decisions: Decisions[float] = self._started().decide_many(contexts)
         return decisions
 
@@ -232,7 +237,7 @@ class AutoRegressor(_PolicyEstimator):
 
         `sample_densities` are needed unless the actions are what `decide` returned.
         """
-        if hasattr(self, "policy_"):
+        if self._has_learned:
             del self.policy_
         return self._learn(X, actions, sample_densities, losses, reset=True)
 
@@ -244,8 +249,8 @@ class AutoRegressor(_PolicyEstimator):
         sample_densities: npt.ArrayLike | None = None,
         losses: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from further rows; the arguments are those of `fit`."""
-        return self._learn(X, actions, sample_densities, losses, reset=not hasattr(self, "policy_"))
+        """Learn from further rows: contexts `X` with their `actions`, `sample_densities` and `losses`, as in `fit`."""
+        return self._learn(X, actions, sample_densities, losses, reset=not self._has_learned)
 
     def _learn(self, X: Any, actions: Any, densities: Any, losses: Any, *, reset: bool) -> Self:  # noqa: N803
         contexts = self._contexts(X, reset=reset)
@@ -262,7 +267,7 @@ class AutoRegressor(_PolicyEstimator):
 
     def _started(self) -> Any:
         """The agent, which the first context creates."""
-        if not hasattr(self, "policy_"):
+        if not self._has_learned:
             scale: Mapping[str, Any] = {"rewards" if self.rewards else "losses": self.loss_range or "auto"}
             settings: Any = {"epsilon": self.epsilon, "bandwidth": self.bandwidth, "seed": self.seed, **scale}
             self.policy_ = Auto(actions=check_range("actions", self.actions), **settings)

@@ -135,13 +135,18 @@ def saved_agents_resume_identically(make: Make) -> None:
     assert _same(agent, loaded), "a loaded agent must continue like the saved one"
 
 
+def bandwidth_of(policy: object) -> float:
+    """The bandwidth of an agent or policy, 0 if it has none."""
+    return getattr(policy, "bandwidth", None) or 0.0
+
+
 def narrowed_ranges_are_kept(make: Make) -> None:
     """With `within`, actions and densities stay inside it, also in learning."""
     agent = make(7)
     space = space_of(agent)
     within = space.within
     _play(agent, 50)
-    if space.is_too_wide(getattr(agent, "bandwidth", None) or 0.0):
+    if space.is_too_wide(bandwidth_of(agent)):
         check_rejected(lambda: agent.decide(random_contexts(1)[0], within))
         return
     for number, context in enumerate(random_contexts(100)):

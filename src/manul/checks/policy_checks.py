@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manul.actions.decision import Within
-from manul.checks.agent_checks import ROUNDS, WIDTH, check_rejected, random_contexts
+from manul.checks.agent_checks import ROUNDS, WIDTH, bandwidth_of, check_rejected, random_contexts
 from manul.logs.log import Log
 from manul.offpolicy.optimization.pessimism import optimize_without_densities
 from manul.offpolicy.restricted import Restricted
@@ -98,7 +98,7 @@ def policy_keeps_narrowed_ranges(make: MakePolicy) -> None:
     policy = make(1)
     low, high = policy.actions
     within = (low + 0.1 * (high - low), high)
-    if getattr(policy, "bandwidth", 0.0) > 0.45 * (high - low):
+    if bandwidth_of(policy) > 0.45 * (high - low):
         check_rejected(lambda: policy.distribution(random_contexts(1)[0], within))
         return
     for context in random_contexts(20):

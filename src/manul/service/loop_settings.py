@@ -157,8 +157,8 @@ class NewLoop(Request, kw_only=True, dict=True):
     @property
     def limits(self) -> dict[str, Any]:
         """The limits in expectation of the agent, with their settings."""
-        given = {name: getattr(self, name) for name in LIMITS}
-        return {name: value for name, value in given.items() if value is not None and value is not False}
+        given = msgspec.structs.asdict(self)
+        return {name: given[name] for name in LIMITS if given[name] is not None and given[name] is not False}
 
     @cached_property
     def outcome(self) -> Outcome:

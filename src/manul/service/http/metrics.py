@@ -192,7 +192,7 @@ def outcome_metrics(statuses: Statuses) -> Iterator[Metric]:
 def limit_metrics(statuses: Statuses) -> Iterator[Metric]:
     """The budgets, and what is kept, of the loops that have some."""
     for limit, meanings, trouble in (("budget", BUDGET, "gone"), ("kept", KEPT, "out_of_reach")):
-        states = {_labels(each.name): getattr(each, limit) for each in statuses}
+        states = {_labels(each.name): each.budget if limit == "budget" else each.kept for each in statuses}
         values = {
             loop: {**asdict(state), trouble: int(state.trouble is not None)}
             for loop, state in states.items()
