@@ -76,12 +76,10 @@ class Page:
         self.run(DOWNLOADS)
 
     def run(self, script):
-        said = self.page.run(
-            f"return (async () => {{ {SHARED}{script} }})().then(JSON.stringify)".replace(
-                "arguments[0]", json.dumps(self.given)
-            )
-        )
-        return None if said is None else json.loads(said)
+        ends = "(value) => JSON.stringify({ value }), (error) => JSON.stringify({ error: String(error) })"
+        said = json.loads(self.page.run(f"return (async () => {{ {SHARED}{script} }})().then({ends})", self.given))
+        assert "error" not in said, said
+        return said.get("value")
 
 
 @pytest.fixture(scope="module")
