@@ -46,12 +46,11 @@ export async function load(bytes, { copy } = {}) {
   if (copy !== undefined && !(typeof copy === 'string' && COPY.test(copy)))
     throw new InputError(`copy must be a text of 1 to 40 letters, digits, '.', '_' or '-', got ${JSON.stringify(copy) ?? String(copy)}.`, 'copy')
   compiled ??= compile('./dist/manul.wasm')
-  return new Agent(await compiled, bytes, copy ?? (await randomText()))
+  return new Agent(await compiled, bytes, copy ?? randomText())
 }
 
-// 32 hexadecimal digits. Pages without HTTPS have no crypto.randomUUID, and Node 18 has no global crypto.
-async function randomText() {
-  const { crypto } = globalThis.crypto ? globalThis : { crypto: (await import('node:crypto')).webcrypto }
+// 32 hexadecimal digits: pages without HTTPS have no crypto.randomUUID.
+function randomText() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 

@@ -95,7 +95,7 @@ SCRIPT = """
 const client = new Client("URL")
 const said = { created: await client.create({ name: "heating", actions: [20, 70] }) }
 await client.create({ name: "helper", actions: { x: [0, 1], y: { options: ["a", "b"] } } })
-const context = { city: "Oslo", at: new Date(Date.UTC(2024, 1, 29, 12, 30)), missing: NaN }
+const context = { city: "Oslo", at: new Date(Date.UTC(2024, 1, 29, 12, 30)), missing: NaN, never: new Date(NaN), whole: 31n }
 const one = await client.decide("heating", context, { within: [30, 40] })
 const many = await client.decideMany("heating", Array.from({ length: 1001 }, (_, n) => ({ context, id: `visit-${n}` })))
 const again = await client.decideMany("heating", [{ context, id: "visit-7" }])
