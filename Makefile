@@ -86,7 +86,7 @@ docs: .venv/dev js/dist/manul.wasm
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The package for JavaScript: manul.wasm, and its tests in Node, wasmtime and Chromium.
-js: .venv/dev chromium js/dist/manul.wasm
+js: .venv/dev chromium typescript js/dist/manul.wasm
 	$(BIN)/python -m pytest tests/js
 
 js/dist/manul.wasm: .venv/dev $(SOURCES) $(wildcard js/native/*) js/build.py

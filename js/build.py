@@ -13,15 +13,17 @@ ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = "-target wasm32-wasi -std=c++20 -O2 -msimd128 -mno-relaxed-simd -DNDEBUG -DMANUL_SIMD=baseline -DMANUL_STATIC"
 # As in CMakeLists.txt: the same sums on every machine.
 EXACT = "-ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra -Werror -Wno-psabi"
+# Both modules alike, so that they share one build of the C++ library, which takes most of the time.
+STRIPPED = "-Wl,--strip-all"
 # A library without main; JavaScript resets the stack after a call that failed.
-LIBRARY = "-mexec-model=reactor -Wl,--export=__stack_pointer -Wl,--strip-all"
+LIBRARY = "-mexec-model=reactor -Wl,--export=__stack_pointer"
 FUNCTIONS = ("open", "describe", "decide", "best", "learn", "read_decision", "save", "free_bytes")
 
 
 def compile_wasm(name: str, *options: str) -> None:
     target = ROOT / "js" / "dist" / f"{name}.wasm"
     target.parent.mkdir(exist_ok=True)
-    flags = [*OPTIONS.split(), *EXACT.split(), *options, f"-I{ROOT / 'src' / 'core'}"]
+    flags = [*OPTIONS.split(), *EXACT.split(), STRIPPED, *options, f"-I{ROOT / 'src' / 'core'}"]
     source = ROOT / "js" / "native" / f"{name}.cpp"
     cache = str(ROOT / "build" / "zig")
     environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache, **os.environ}

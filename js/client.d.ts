@@ -545,13 +545,16 @@ export interface ClientOptions {
 
 export type DecisionOrId = { id: string } | string
 
+/** A decision that is asked for; `at` may be a Date. */
+export type Asked = Omit<NewDecision, "at"> & { at?: Date | string | null }
+
 export declare class Client {
   constructor(url: string, options?: ClientOptions)
   create(settings: NewLoop): Promise<Status>
   loops(): Promise<Status[]>
   status(loop: string): Promise<Status>
-  decide(loop: string, context?: NewDecision["context"], options?: Omit<NewDecision, "context">): Promise<Decision>
-  decideMany(loop: string, decisions: NewDecision[]): Promise<Decision[]>
+  decide(loop: string, context?: NewDecision["context"], options?: Omit<Asked, "context">): Promise<Decision>
+  decideMany(loop: string, decisions: Asked[]): Promise<Decision[]>
   reportLoss(loop: string, decision: DecisionOrId, told: NewLoss): Promise<Loss>
   reportLosses(loop: string, losses: (NewLoss & ({ decision: DecisionOrId } | { id: string }))[]): Promise<Loss[]>
   observe(loop: string, observation: NewObservation): Promise<Observed>

@@ -56,12 +56,12 @@ export class Client {
     return this.#get(path(loop))
   }
 
-  decide(loop, context = null, { within, id, action } = {}) {
-    return this.#post(path(loop, "decisions"), { context, within, id: id ?? newId(), action })
+  decide(loop, context = null, { within, id, action, at } = {}) {
+    return this.#post(path(loop, "decisions"), { context, within, id: id ?? newId(), action, at: isoTime(at) })
   }
 
   async decideMany(loop, decisions) {
-    const rows = decisions.map(each => ({ ...each, id: each.id ?? newId() }))
+    const rows = decisions.map(each => ({ ...each, id: each.id ?? newId(), at: isoTime(each.at) }))
     return this.#inBatches(rows, path(loop, "decisions", "batch"), "decisions")
   }
 
@@ -226,9 +226,10 @@ const unreachable = cause =>
     cause,
   })
 
-/** Values as JSON: dates become {"$date": ...}, numbers that are not finite become missing values. */
+/** Values as JSON: dates become {"$date": ...}, numbers and dates that are not valid become missing values. */
 const toJson = value => {
-  if (value instanceof Date) return { $date: value.toISOString() }
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : { $date: value.toISOString() }
+  if (typeof value === "bigint") return Number(value)
   if (Array.isArray(value)) return value.map(toJson)
   if (ArrayBuffer.isView(value)) return Array.from(value, toJson)
   if (typeof value === "number") return Number.isFinite(value) ? value : null
@@ -237,6 +238,9 @@ const toJson = value => {
   }
   return value
 }
+
+/** The time of a decision, which unlike a date of a context is a text. */
+const isoTime = at => (at instanceof Date ? at.toISOString() : at)
 
 /** An observation that is known by an id, or by its number in a copy of a model. */
 const withId = observation => {

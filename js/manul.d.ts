@@ -27,7 +27,7 @@ export type Range = readonly [number, number] | readonly KnobValue[]
 /** A narrower range of the only knob, or of some knobs by name. */
 export type Within = Range | { readonly [knob: string]: Range }
 
-/** A decision. Log its density, and its number and model, by which the service can check the density. */
+/** A decision. Log its density, and its number, model and copy, by which the service can check the density and learns it once. */
 export interface Decision<A extends Action = Action> {
   readonly action: A
   /** The density of the action, which is a probability for steps and choices, and a product for several knobs. */
@@ -36,9 +36,11 @@ export interface Decision<A extends Action = Action> {
   readonly floor: number
   /** How many decisions this copy of the agent had made before. */
   readonly number: number
-  /** The SHA-256 of the bytes that were loaded, in lower-case hexadecimal digits. */
-  readonly model: string
-  readonly within?: Within
+  /** The SHA-256 of the bytes that were loaded, in lower-case hexadecimal digits; null if this copy had learned before. */
+  readonly model: string | null
+  /** The text of this copy of the agent. */
+  readonly copy: string
+  readonly within?: KnobValue[] | Record<string, KnobValue[]>
   /** The density of each named knob. */
   readonly densities?: { readonly [knob: string]: number }
 }
@@ -52,9 +54,17 @@ export interface DecideOptions {
   readonly seed?: number | bigint
 }
 
+export interface LoadOptions {
+  /** A text of 1 to 40 letters, digits, '.', '_' or '-' that no other copy of the file has; by default a random one. */
+  readonly copy?: string
+}
+
 /** An agent in this process. Its calls are synchronous, and need no request. */
 export interface Agent<A extends Action = Action> {
+  /** The SHA-256 of the bytes that were loaded. */
   readonly model: string
+  /** The text by which the service tells this copy of the model from others. */
+  readonly copy: string
   /** Whether it learns from losses or rewards. */
   readonly outcome: 'loss' | 'reward'
   /** The space of actions, as in the file. */
@@ -67,7 +77,7 @@ export interface Agent<A extends Action = Action> {
   best(context: Context, options?: { readonly within?: Within | null }): A
 
   /** Learns from the loss or the reward of a decision, which may have been kept as JSON. */
-  learn(context: Context, decision: Pick<Decision<A>, 'action' | 'density' | 'within'>, outcome: Outcome): void
+  learn(context: Context, decision: Pick<Decision<A>, 'action' | 'density'> & { readonly within?: Within | null }, outcome: Outcome): void
 
   /** The bytes of a .manul file with what the agent has learned; `manul.load` in Python reads it. */
   save(): Uint8Array
@@ -80,7 +90,7 @@ export class InputError extends Error {
 }
 
 /** Opens an agent from the bytes of a .manul file. */
-export function load<A extends Action = Action>(bytes: ArrayBuffer | ArrayBufferView): Promise<Agent<A>>
+export function load<A extends Action = Action>(bytes: ArrayBuffer | ArrayBufferView, options?: LoadOptions): Promise<Agent<A>>
 
 /** Says where manul.wasm is, if it is not beside this module: a URL, its bytes, a Response or a compiled module. */
 export function setModule(source: string | URL | ArrayBuffer | ArrayBufferView | Response | WebAssembly.Module): void

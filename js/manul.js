@@ -5,6 +5,7 @@
 
 const MOST_KNOBS = 16
 const SIZE = { context: 12, error: 640, sentence: 512, decision: 48 + 24 * MOST_KNOBS, value: 24 }
+const COPY = /^[A-Za-z0-9._-]{1,40}$/ // as the service takes it
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -38,12 +39,19 @@ async function compile(source) {
   return WebAssembly.compile(await response.arrayBuffer())
 }
 
-/** Opens an agent from the bytes of a .manul file. */
-export async function load(bytes) {
+/** Opens an agent from the bytes of a .manul file; `copy` is a text that no other copy of the file has. */
+export async function load(bytes, { copy } = {}) {
   if (!(bytes instanceof ArrayBuffer || ArrayBuffer.isView(bytes)))
     throw new InputError('bytes must be those of a .manul file, an ArrayBuffer or a Uint8Array.', 'bytes')
+  if (copy !== undefined && !(typeof copy === 'string' && COPY.test(copy)))
+    throw new InputError(`copy must be a text of 1 to 40 letters, digits, '.', '_' or '-', got ${JSON.stringify(copy) ?? String(copy)}.`, 'copy')
   compiled ??= compile('./dist/manul.wasm')
-  return new Agent(await compiled, bytes)
+  return new Agent(await compiled, bytes, copy ?? randomText())
+}
+
+// 32 hexadecimal digits: pages without HTTPS have no crypto.randomUUID.
+function randomText() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 class Agent {
@@ -57,8 +65,9 @@ class Agent {
   #room
   #written = 0
   #knobs
+  #learned = false
 
-  constructor(module, bytes) {
+  constructor(module, bytes, copy) {
     // The library needs nothing of its host, except that the C library may want to write a message before it aborts.
     const imports = {}
     for (const { module: from, name } of WebAssembly.Module.imports(module)) (imports[from] ??= {})[name] = () => 52
@@ -78,6 +87,8 @@ class Agent {
     const about = JSON.parse(this.#string(this.#wasm.manul_describe(this.#agent)))
     /** The SHA-256 of the bytes that were loaded, by which the service knows the version of the model. */
     this.model = about.model
+    /** The text by which the service tells this copy of the model from others. */
+    this.copy = copy
     /** Whether it learns from a "loss" or a "reward". */
     this.outcome = about.outcome
     /** The space of actions, as in the file. */
@@ -103,7 +114,9 @@ class Agent {
       density: view.getFloat64(at + 8, true),
       floor: view.getFloat64(at + 16, true),
       number: Number(view.getBigUint64(at, true)),
-      model: this.model,
+      // What has learned since is not the model that the service knows: its densities are others.
+      model: this.#learned ? null : this.model,
+      copy: this.copy,
     }
     if (limited !== undefined) decision.within = limited
     if (this.#knobs[0] !== '') decision.densities = this.#byKnob((value) => view.getFloat64(value + 16, true))
@@ -128,6 +141,7 @@ class Agent {
     this.#call('manul_read_decision', this.#agent, start, range, density, this.#decision, this.#error)
     this.#arguments(context, undefined)
     this.#call('manul_learn', this.#agent, this.#context, this.#decision, value, this.#error)
+    this.#learned = true
   }
 
   save() {

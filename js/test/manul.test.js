@@ -18,16 +18,39 @@ const sentence = (field, pattern) => (error) => {
 test('a decision has an action, a density, a floor, a number and the signature of its model', async () => {
   const agent = await load(bytes)
   const decision = agent.decide(oslo)
-  assert.deepEqual(Object.keys(decision), ['action', 'density', 'floor', 'number', 'model'])
+  assert.deepEqual(Object.keys(decision), ['action', 'density', 'floor', 'number', 'model', 'copy'])
   assert.equal(decision.model, createHash('sha256').update(bytes).digest('hex'))
   assert.equal(agent.decide(oslo).number, decision.number + 1)
+})
+
+test('each copy has a text of its own, or the one that it was given', async () => {
+  const copies = await Promise.all([0, 1, 2].map(async () => (await load(bytes)).decide(oslo).copy))
+  assert.equal(new Set(copies).size, 3)
+  for (const copy of copies) assert.match(copy, /^[0-9a-f]{32}$/)
+  const agent = await load(bytes, { copy: 'phone-4711' })
+  assert.deepEqual([agent.copy, agent.decide(oslo).copy], ['phone-4711', 'phone-4711'])
+  for (const copy of ['', 'a'.repeat(41), 'a b', 'a\n', 7, null])
+    await assert.rejects(load(bytes, { copy }), sentence('copy', /^copy must be a text of 1 to 40 letters/))
+})
+
+test('a decision after the copy has learned has no model, because its density is another', async () => {
+  const agent = await load(bytes)
+  const before = agent.decide(oslo)
+  assert.throws(() => agent.learn(oslo, before, { reward: 51 }))
+  assert.equal(agent.decide(oslo).model, agent.model)
+  agent.learn(oslo, before, { reward: 3 })
+  assert.equal(before.model, agent.model)
+  assert.equal(agent.decide(oslo).model, null)
+  const again = await load(agent.save())
+  assert.equal(again.decide(oslo).model, createHash('sha256').update(agent.save()).digest('hex'))
 })
 
 test('the bytes may be an ArrayBuffer or a view of a part of one', async () => {
   const padded = new Uint8Array(bytes.length + 7)
   padded.set(bytes, 5)
   const agents = await Promise.all([bytes, new Uint8Array(bytes).buffer, padded.subarray(5, 5 + bytes.length)].map(load))
-  for (const agent of agents) assert.deepEqual(agent.decide(oslo), (await load(bytes)).decide(oslo))
+  const { copy, ...decided } = (await load(bytes)).decide(oslo)
+  for (const agent of agents) assert.deepEqual(agent.decide(oslo), { ...decided, copy: agent.copy })
 })
 
 test('what is no file is refused in one sentence', async () => {
@@ -74,7 +97,8 @@ test('ten thousand refused calls need no more memory', async () => {
 })
 
 test('dates, missing values and rows of other types are read as JSON would be', async () => {
-  const same = async (one, other) => assert.deepEqual((await load(bytes)).decide(one), (await load(bytes)).decide(other))
+  const decide = async (context) => (await load(bytes, { copy: 'the-same' })).decide(context)
+  const same = async (one, other) => assert.deepEqual(await decide(one), await decide(other))
   await same({ at: new Date('2024-02-29T12:30:00.250Z') }, { at: { $date: '2024-02-29T12:30:00.250+00:00' } })
   await same({ city: 'Oslo', age: NaN }, { city: 'Oslo', age: null })
   await same({ city: 'Oslo', age: undefined }, { city: 'Oslo' })

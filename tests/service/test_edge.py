@@ -7,6 +7,7 @@ import pytest
 
 import manul
 from manul.service.configuration import Limits
+from tests.c_library import CAgent, Failed
 from tests.service.conftest import Service, run, until
 
 KNOBS = {"price": [10, 50], "template": {"options": ["a", "b"]}, "days": {"low": 0, "high": 4, "step": 1}}
@@ -198,6 +199,48 @@ async def test_a_loss_that_is_refused_leaves_no_observation_behind(service):
         await service.refused(422, "/v1/loops/heat/observations/batch", batch, field="observations[1].parts")
         assert (await service.get("/heat"))["decisions"] == 0
         await service.post("/heat/observations", **fine)
+
+
+FORMULA = {"rewards": "auto", "formula": "(60 - action) * won", "parts": {"won": "yes/no"}}
+ONLY_IN_PYTHON = {
+    "a formula": (FORMULA, "outcome", "file has an outcome with the formula '(60 - action) * won', which only Python"),
+    "a budget": (
+        FORMULA | {"actions": [0, 40], "spend_at_most": ["won * action", 600.0, "day"]},
+        "outcome",
+        "file has an outcome with",
+    ),
+    "a rate to keep": (FORMULA | {"keep": ["won", ">=", 0.2]}, "outcome", "file has an outcome with the formula"),
+    "a prior": ({"agent": {"kind": "auto", "prior": {"loop": "other"}}}, "prior", "file has a prior, which only"),
+}
+
+
+@pytest.mark.parametrize("kind", ONLY_IN_PYTHON)
+@run
+async def test_models_that_only_python_reads_are_refused_elsewhere_in_one_sentence(tmp_path, kind):
+    settings, field, sentence = ONLY_IN_PYTHON[kind]
+    service = Service(tmp_path / "decisions.db")
+    async with service.running():
+        await service.post("", 201, name="other", actions=[20, 70])
+        await learned_some(service, "other")
+        await service.post("", 201, name="heat", **({"actions": [20, 70]} | settings))
+        answer = await service.client.get("/v1/loops/heat/model")
+        with pytest.raises(Failed) as failed:
+            CAgent(answer.content)
+        assert (failed.value.field, str(failed.value)[: len(sentence)]) == (field, sentence)
+        row = decided(manul.loads(answer.content), answer.headers["X-Manul-Model"])
+        told = {"loss": None} | ({"parts": {"won": True}} if "formula" in settings else {"loss": 0.25})
+        await service.post("/heat/observations", **(row | told))
+
+
+@run
+async def test_a_copy_that_has_learned_is_told_what_to_do(service):
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[20, 70])
+        model, signature = await download(service)
+        row = decided(model, signature, copy="phone-1") | {"model": None}
+        said = await service.refused(422, "/v1/loops/heat/observations", row, field="copy")
+        assert "download the model again, or send an id of your own instead of number and copy." in said
+        await service.post("/heat/observations", **(row | {"number": None, "copy": None, "id": "phone-1:0"}))
 
 
 @pytest.mark.parametrize("store", [pytest.param("postgres", marks=pytest.mark.whole)], indirect=True)

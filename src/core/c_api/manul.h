@@ -58,7 +58,9 @@ typedef struct {
 } manul_value;
 
 /* A decision. `number` counts the decisions of this copy of the agent. `density` is that of the whole action, and `floor`
- * the smallest that any action could have; log both. `low` and `high` are the range of an action that is one number. */
+ * the smallest that any action could have; log both. To report decisions to a service, add the SHA-256 that
+ * `manul_describe` gives, and a text of your own for each copy that is opened; once a copy has learned, its densities are no
+ * longer those of this SHA-256, and the service refuses them. `low` and `high` are the range of an action that is one number. */
 typedef struct {
   uint64_t number;
   double density;

