@@ -20,6 +20,35 @@ export interface Auto {
   limits?: string[] | null
 }
 
+/** A budget in its current period, which began when it `started` unless it is a number of decisions. Of the `available` amount, which is `amount` and what an earlier period has added or taken, some is `spent`, some is `held` back for decisions that wait for their cost, and the rest is `left`. `waiting` are the decisions of all periods that wait for it. `pace` is what was spent relative to what was planned so far, and `forecast` what will be spent at the end if it stays so; both are null before anything is known. `price` is what a decision must earn for one that it spends, beyond the one itself. `planned` is what should be spent by the end of each twentieth of the period, and `spent_by_slot` what was, so far. `latest` are periods that are over, and `trouble` says that the budget was gone early. */
+export interface Budget {
+  formula: string
+  amount: number
+  period: string | number
+  started: number | null
+  available: number
+  spent: number
+  held: number
+  left: number
+  waiting: number
+  pace: number | null
+  forecast: number | null
+  price: number
+  planned: number[]
+  spent_by_slot: number[]
+  latest: BudgetPeriod[]
+  trouble: string | null
+}
+
+/** A period of a budget that is over: when it `started`, a time or the number of decisions before it, what was available, what was spent, what is still held back, and its mean price. */
+export interface BudgetPeriod {
+  started: number
+  available: number
+  spent: number
+  held: number
+  price: number
+}
+
 /** A policy with its estimated loss, a 95 % confidence interval, and the effective sample size. If there are `objections`, the three numbers are null and `note` has the sentences of the objections. `action` is the value of a constant, which is judged by the decisions within a sixteenth of the range on either side, or with the same option; it is null if no constant can be judged. `knob` is the knob that it sets, if there are several. */
 export interface Candidate {
   name: string
@@ -52,7 +81,7 @@ export interface Constant {
   high: number
 }
 
-/** An action with the density it was drawn with; `model` is the last event that the model contained. `arm` says who made the decision, if a rollout is running. */
+/** An action with the density it was drawn with; `model` is the last event that the model contained. `arm` says who made the decision, if a rollout is running. `within` is the range that it was drawn from, if what is left of a budget has cut it. */
 export interface Decision {
   id: string
   /** A number, an option, or the values of several knobs by name. */
@@ -62,6 +91,8 @@ export interface Decision {
   /** Of several knobs: the density of each, whose product is the density. */
   densities?: Record<string, number>
   arm?: "baseline" | "learner"
+  /** Lower and upper bound. */
+  within?: [number, number]
 }
 
 /** One decision per context, in order. */
@@ -127,6 +158,18 @@ export interface History {
   best_constant: Constant | null
 }
 
+/** A bound on the mean of a second outcome: the `mean` of about the latest 1,000 of all `outcomes`, and the `price` of what is kept. `reachable` is what decisions that aim at nothing else would keep, as far as the model knows, and `trouble` says that the bound cannot be kept. */
+export interface Kept {
+  formula: string
+  sign: "<=" | ">="
+  value: number
+  mean: number | null
+  outcomes: number
+  price: number
+  reachable: number | null
+  trouble: string | null
+}
+
 /** A knob that is not any number of a range: numbers from `low` to `high` in equal steps, or `options`. */
 export interface Knob {
   options?: (string | number | boolean)[] | null
@@ -170,7 +213,12 @@ export interface Losses {
   losses: Loss[]
 }
 
-/** A request for a decision; `within` restricts the range of actions for this decision. `action` is what the caller would choose: a rollout with the baseline "caller" needs it, one with another baseline refuses it, and without a rollout it is ignored. */
+/** The amount of a budget from now on, also in the current period. */
+export interface NewBudget {
+  amount: number
+}
+
+/** A request for a decision; `within` restricts the range of actions for this decision. `action` is what the caller would choose: a rollout with the baseline "caller" needs it, one with another baseline refuses it, and without a rollout it is ignored. `at` is when the decision is made, now by default, for a loop with a budget; without an offset it is in the budget's zone. */
 export interface NewDecision {
   /** A list of numbers, or an object of numbers, strings, booleans, dates, missing values (null), lists and objects. A date is {"$date": "2024-02-29"} or {"$date": "2024-02-29T12:30:00+01:00"}, a time of day {"$time": "12:30"}; other strings are categories. */
   context?: number[] | Record<string, unknown> | null
@@ -178,6 +226,7 @@ export interface NewDecision {
   within?: (string | number | boolean)[] | Record<string, (string | number | boolean)[]> | null
   id?: string | null
   action?: string | number | boolean | Record<string, string | number | boolean> | null
+  at?: string | null
 }
 
 /** A request for many decisions. If one of them is invalid, none is made. */
@@ -185,7 +234,7 @@ export interface NewDecisions {
   decisions: NewDecision[]
 }
 
-/** A decision problem. With a `wait`, a loss is learned so many seconds after its decision, whenever it was reported until then; a decision without a loss gets `default_loss`. Without a wait, a loss is learned as soon as it is reported. A loop has `losses` or `rewards`, by default losses in [0, 1]; Auto also takes "auto", any finite numbers. A reward is stored as a negative loss. With a `formula`, it is computed from `parts`, which are reported instead; `hints` say that a part rises or falls with the action, and `default_parts` are the values of parts that were not reported by the end of the wait. */
+/** A decision problem. With a `wait`, a loss is learned so many seconds after its decision, whenever it was reported until then; a decision without a loss gets `default_loss`. Without a wait, a loss is learned as soon as it is reported. A loop has `losses` or `rewards`, by default losses in [0, 1]; Auto also takes "auto", any finite numbers. A reward is stored as a negative loss. With a `formula`, it is computed from `parts`, which are reported instead; `hints` say that a part rises or falls with the action, and `default_parts` are the values of parts that were not reported by the end of the wait. `spend_at_most` is a budget, and `keep` a bound on the mean of a second outcome, as those of `manul.Auto`. `late` says what is held back for decisions whose cost is not known yet: without it, the most that they can cost; "reserve", what is expected and a margin; "carry", what is expected, and the next period gets the error. With `carry`, a period leaves its rest to the next one. `decline` is the action that spends nothing, by default an end of the range, and `zone` the time zone of the period, by default UTC. */
 export interface NewLoop {
   name: string
   /** Lower and upper bound; one knob with steps (`low`, `high` and `step`) or `options`; or several knobs by name, in order: bounds, steps or options each. */
@@ -202,6 +251,12 @@ export interface NewLoop {
   parts?: Record<string, "amount" | "count" | "yes/no"> | null
   hints?: Record<string, "falls" | "rises"> | null
   default_parts?: Record<string, boolean | number | null> | null
+  spend_at_most?: string[] | null
+  keep?: string[] | null
+  late?: "carry" | "reserve" | null
+  carry?: boolean
+  decline?: number | null
+  zone?: string | null
 }
 
 /** The `loss` of a decision if the loop was created with `losses` or neither, its `reward` if the loop was created with `rewards`: exactly one of the two. If the loop has a formula, `parts` are enough; what is reported beside them is learned instead of the value of the formula. Parts that no formula uses are recorded and logged. If a loop combines losses, `key` distinguishes a repeat from another loss. */
@@ -439,6 +494,8 @@ export interface Status {
   parts?: Record<string, "amount" | "count" | "yes/no"> | null
   hints?: Record<string, "falls" | "rises"> | null
   default_parts?: Record<string, boolean | number | null> | null
+  budget?: Budget | null
+  kept?: Kept | null
 }
 
 /** Everything that the dashboard shows of a loop. `density` is over equal parts of the range of actions, averaged over the latest contexts; `examined` is up to a few seconds old, and null at first. A loop with several knobs has `knobs` instead of `density`, and of `played` and `best_constant` in its history. `rollout` says whether the loop has one. */
