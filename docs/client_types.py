@@ -29,6 +29,8 @@ export interface ClientOptions {
   wait?: (seconds: number) => Promise<void>
 }
 
+export type DecisionAt = Omit<NewDecision, "at"> & { at?: Date | string | null }
+
 export type DecisionOrId = { id: string } | string
 
 export declare class Client {
@@ -36,14 +38,15 @@ export declare class Client {
   create(settings: NewLoop): Promise<Status>
   loops(): Promise<Status[]>
   status(loop: string): Promise<Status>
-  decide(loop: string, context?: NewDecision["context"], options?: Omit<NewDecision, "context">): Promise<Decision>
-  decideMany(loop: string, decisions: NewDecision[]): Promise<Decision[]>
+  decide(loop: string, context?: NewDecision["context"], options?: Omit<DecisionAt, "context">): Promise<Decision>
+  decideMany(loop: string, decisions: DecisionAt[]): Promise<Decision[]>
   reportLoss(loop: string, decision: DecisionOrId, told: NewLoss): Promise<Loss>
   reportLosses(loop: string, losses: (NewLoss & ({ decision: DecisionOrId } | { id: string }))[]): Promise<Loss[]>
   observe(loop: string, observation: NewObservation): Promise<Observed>
   observeMany(loop: string, observations: NewObservation[]): Promise<Observed[]>
   pause(loop: string): Promise<Status>
   resume(loop: string): Promise<Status>
+  changeBudget(loop: string, amount: number): Promise<Status>
   promote(loop: string): Promise<Status>
   startRollout(loop: string, settings: NewRollout): Promise<Rollout>
   rollout(loop: string): Promise<Rollout>

@@ -56,12 +56,12 @@ export class Client {
     return this.#get(path(loop))
   }
 
-  decide(loop, context = null, { within, id, action } = {}) {
-    return this.#post(path(loop, "decisions"), { context, within, id: id ?? newId(), action })
+  decide(loop, context = null, { within, id, action, at } = {}) {
+    return this.#post(path(loop, "decisions"), { context, within, id: id ?? newId(), action, at: timeText(at) })
   }
 
   async decideMany(loop, decisions) {
-    const rows = decisions.map(each => ({ ...each, id: each.id ?? newId() }))
+    const rows = decisions.map(each => ({ ...each, id: each.id ?? newId(), at: timeText(each.at) }))
     return this.#inBatches(rows, path(loop, "decisions", "batch"), "decisions")
   }
 
@@ -89,6 +89,10 @@ export class Client {
 
   resume(loop) {
     return this.#post(path(loop, "resume"))
+  }
+
+  changeBudget(loop, amount) {
+    return this.#json({ method: "PUT", path: path(loop, "budget"), body: { amount } })
   }
 
   promote(loop) {
@@ -233,6 +237,9 @@ const toJson = value => {
   }
   return value
 }
+
+/** The time of a decision as text; it is no date of a context. */
+const timeText = at => (at instanceof Date ? at.toISOString() : at)
 
 /** An observation that is known by an id, or by its number in a copy of a model. */
 const withId = observation => {
