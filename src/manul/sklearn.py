@@ -90,7 +90,8 @@ class _PolicyEstimator(BaseEstimator):  # type: ignore[misc]
         sample_densities: npt.ArrayLike | None = None,
         losses: npt.ArrayLike | None = None,
     ) -> float:
-        """The negative mean loss, or the mean reward, that the rows, as in `fit`, estimate for the policy (`snips`)."""
+        """The negative mean loss, or the mean reward, that the rows of `X` with their `actions`, `sample_densities` and `losses`, as in
+        `fit`, estimate for the policy (`snips`)."""
         check_is_fitted(self)
         log = self._log(self._contexts(X, reset=False), self._told(actions, sample_densities, losses))
         value = evaluate(self.policy_, log, "snips", "none").value
@@ -245,7 +246,7 @@ class AutoRegressor(_PolicyEstimator):
         sample_densities: npt.ArrayLike | None = None,
         losses: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from further rows; the arguments are those of `fit`."""
+        """Learn from further rows `X` with their `actions`, `sample_densities` and `losses`, as `fit` does."""
         return self._learn(X, actions, sample_densities, losses, reset=not hasattr(self, "policy_"))
 
     def _learn(self, X: Any, actions: Any, densities: Any, losses: Any, *, reset: bool) -> Self:  # noqa: N803
