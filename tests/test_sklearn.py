@@ -191,3 +191,9 @@ def test_other_actions_than_a_range_are_refused(logged, actions):
             kind(actions=actions).fit(X, outcomes(*rest))
     with pytest.raises(ParameterError, match="actions must be"):
         AutoRegressor(actions=actions).decide(X)
+
+
+@pytest.mark.parametrize("losses", [[0.1, np.nan, 0.3], [np.nan] * 3])
+def test_a_loss_that_is_not_known_is_named_also_without_a_range(losses):
+    with pytest.raises(InputError, match=r"loss is NaN \(not a number\) in row [01]"):
+        PolicyRegressor().fit(np.eye(3), [0.1, 0.2, 0.3], sample_densities=np.ones(3), losses=losses)

@@ -123,7 +123,8 @@ class _PolicyEstimator(BaseEstimator):  # type: ignore[misc]
     def _log(self, contexts: Any, told: _Told) -> Log:
         losses = -told.losses if self.rewards else told.losses
         known = np.ones(len(losses)) if told.densities is None else told.densities
-        low, high = self.loss_range or (float(told.losses.min()), float(told.losses.max()))
+        finite = told.losses[np.isfinite(told.losses)]  # of others, the log says in which row they are
+        low, high = self.loss_range or ((float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0))
         ends = (low, high if high > low else low + 1.0)  # the same outcome in all rows
         ranges: Any = {"reward_range": ends} if self.rewards else {"loss_range": ends}
         log = Log(contexts, told.actions, known, losses, rewards=self.rewards, action_range=self.actions, **ranges)

@@ -75,6 +75,7 @@ def test_files_are_inspected_checked_evaluated_and_compared_as_in_python(folder)
 
 
 def test_what_is_wrong_is_one_sentence_and_files_outside_the_folder_are_not_read(folder):
+    (folder / "self.parquet").symlink_to(folder / "self.parquet")
     _, answers = session(
         folder,
         ("check_log", {"log": "../outside.parquet"}),
@@ -83,9 +84,13 @@ def test_what_is_wrong_is_one_sentence_and_files_outside_the_folder_are_not_read
         ("inspect_file", {"file": "one.parquet"}),
         ("compare_policies", {"policies": [], "logs": ["one.parquet"]}),
         ("loops", {}),
+        ("check_log", {"log": "a\0b.parquet"}),
+        ("check_log", {"log": "x" * 300 + ".parquet"}),
+        ("check_log", {"log": "self.parquet"}),
     )
     assert all(each.is_error for each in answers)
     said = [each.content[0].text for each in answers]
+    assert all("is not the name of a file" in each for each in said[6:])
     assert "is outside the folder of this server" in said[0]
     assert "is outside the folder of this server" in said[1]
     assert "no such file" in said[2]

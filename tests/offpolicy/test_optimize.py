@@ -173,3 +173,24 @@ def test_a_bandwidth_too_wide_for_a_round_is_refused(log):
     inside = narrow.rows(np.flatnonzero((log.actions > 0.1) & (log.actions < 0.9)))
     with pytest.raises(InputError, match=r"within must be at least two bandwidths \(.*\) wide"):
         manul.optimize(inside, grid=manul.offpolicy.Grid(cells=[(1 / 4, 8)]), penalty=1)
+
+
+def test_decisions_that_a_budget_has_cut_can_be_left_out():
+    outcome = manul.Outcome(better="high", range=(-40, 60), formula="(value - action) * won", parts=manul.Bid().parts)
+    rng, agent = (
+        np.random.default_rng(0),
+        manul.Auto(actions=(0, 40), outcome=outcome, spend_at_most=("won * action", 300.0, 40)),
+    )
+    contexts, decisions, parts = rng.random((400, 2)), [], []
+    for context in contexts:
+        decisions.append(agent.decide(context))
+        won = bool(decisions[-1].action > 20 * context[0])
+        parts.append({"won": won, "value": 30.0 if won else np.nan})
+        agent.learn(context, decisions[-1], parts={name: value for name, value in parts[-1].items() if value == value})
+    told = {name: [each[name] for each in parts] for name in ("won", "value")}
+    log = manul.Log(contexts, decisions, parts=told, outcome=outcome, action_range=(0, 40))
+    with pytest.raises(
+        InputError, match=r"in the log. Leave such decisions out: log.rows\(log.highs - log.lows >= 10\)"
+    ):
+        manul.optimize(log)
+    assert manul.optimize(log.rows(log.highs - log.lows >= 10)).policy is not None

@@ -485,3 +485,22 @@ def test_a_budget_is_described_as_texts_and_a_number():
     described = document()["components"]["schemas"]["NewLoop"]["properties"]["spend_at_most"]
     (budget,) = [each for each in described["anyOf"] if each["type"] == "array"]
     assert {"type": "number"} in budget["items"]["anyOf"]
+
+
+@run
+async def test_an_amount_of_another_order_can_be_taken_back(service):
+    async with service.running():
+        await service.post("", 201, name="ads", **ADS, **BUDGET)
+        for amount in (1e20, 60.0):
+            answer = await service.client.put("/v1/loops/ads/budget", json={"amount": amount})
+            assert answer.json()["budget"]["left"] == amount
+        await service.refused(422, "/v1/loops/ads/budget", {"amount": 1e301}, method="PUT", field="amount")
+
+
+@run
+async def test_a_time_at_the_end_of_the_calendar_is_refused(service):
+    async with service.running():
+        await service.post("", 201, name="ads", **ADS, spend_at_most=["won * action", 60, "day"], zone="Europe/Oslo")
+        body = {"context": [0.0, 1.0], "at": "0001-01-01T00:00:00+14:00"}
+        assert "in a year from" in await service.refused(422, "/v1/loops/ads/decisions", body, field="at")
+        await service.refused(422, "/v1/loops/ads/decisions/batch", {"decisions": [body, {"context": [0.0, 1.0]}]})

@@ -270,3 +270,21 @@ async def test_a_report_that_repeats_one_that_is_just_refused_is_refused_too(ser
         assert (refused.status_code, repeated.status_code) == (422, 503)
         assert (await service.get("/heat"))["decisions"] == 0
         await service.post("/heat/observations", **row)
+
+
+@pytest.mark.parametrize(
+    ("limit", "name"), [({"spend_at_most": ["won * action", 60, 50]}, "budget"), ({"keep": ["won", ">=", 0.2]}, "rate")]
+)
+@run
+async def test_a_model_with_a_limit_in_expectation_does_not_decide_elsewhere(service, limit, name):
+    sale = {"formula": "(value - action) * won", "parts": {"won": "yes/no", "value": "amount"}}
+    async with service.running():
+        await service.post("", 201, name="heat", actions=[0, 40], rewards="auto", **sale, **limit)
+        _, signature = await download(service)
+        row = {"action": 3.0, "density": 1 / 40, "context": [0.0], "number": 0, "parts": {"won": True, "value": 5}}
+        asked = row | {"model": signature}
+        assert f"has a {name}" in await service.refused(409, "/v1/loops/heat/observations", asked, field="model")
+        batch = {"observations": [asked]}
+        await service.refused(409, "/v1/loops/heat/observations/batch", batch, field="observations[0].model")
+        del row["number"]  # what callers choose themselves is not of the account
+        await service.post("/heat/observations", **row)

@@ -490,9 +490,19 @@ class BaseAgent(PlotMixin, model_files.FileMixin, Generic[A]):
         self.outcome.check(losses)
 
 
-def check_ranges(agents: Sequence[BaseAgent[Any]], lows: Floats, highs: Floats) -> None:
-    """Check that all agents, which have the same range of actions, have one in each of these narrower ranges."""
+def check_ranges(agents: Sequence[BaseAgent[Any]], lows: Floats, highs: Floats, *, logged: bool = False) -> None:
+    """Check that all agents, which have the same range of actions, have one in each of these narrower ranges, which may be those of a
+    log."""
     widest = max(agents, key=lambda agent: agent._narrowest_bandwidth)
+    least = 2 * widest._narrowest_bandwidth
+    narrow = np.flatnonzero(highs - lows < least * (1 - 1e-12))
+    if logged and len(narrow):  # a log cannot be changed, as the argument of a decision can
+        rule = (
+            f"within must be at least two bandwidths ({least:g}) wide, got ({lows[narrow[0]]:g}, {highs[narrow[0]]:g})"
+        )
+        raise InputError(
+            f"{rule} in the log. Leave such decisions out: log.rows(log.highs - log.lows >= {least:g}).", "within"
+        )
     for number in (np.argmin(highs - lows), np.argmin(lows), np.argmax(highs)) if len(lows) else ():
         widest._narrow((float(lows[number]), float(highs[number])))
 

@@ -75,7 +75,8 @@ class Account:
 
     @budget.setter
     def budget(self, budget: Budget) -> None:
-        self.available += budget.amount - self._budget.amount
+        carried = self.available - self._budget.amount  # exactly 0 if nothing is, also between amounts of other orders
+        self.available = budget.amount + carried
         self._budget = budget
 
     @property

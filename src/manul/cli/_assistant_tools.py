@@ -128,7 +128,11 @@ class Tools:
 
     def _file(self, name: str) -> Path:
         """A file in the folder; others cannot be read, whatever a conversation asks for."""
-        path = (self.folder / name).resolve()
+        try:
+            path = (self.folder / name).resolve()
+            path.exists()
+        except (OSError, RuntimeError, ValueError):  # a name that is too long, a link to itself, a null character
+            raise FileError(f"{name!r:.60} is not the name of a file.") from None
         if not path.is_relative_to(self.folder.resolve()):
             raise FileError(f"{name} is outside the folder of this server. Start manul mcp with another --folder.")
         return path

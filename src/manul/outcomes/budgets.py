@@ -110,9 +110,14 @@ class Budget:
             first = decisions // self.period * self.period
             return Moment(float(first), float(self.period), (decisions - first) / self.period)
         zone = self._time_zone()
-        local = (
-            datetime.now(zone) if at is None else at.replace(tzinfo=zone) if at.tzinfo is None else at.astimezone(zone)
-        )
+        try:
+            return self._moment_of_time(datetime.now(zone) if at is None else _in_zone(at, zone))
+        except OverflowError:
+            raise InputError(
+                f"at must be in a year from 2 to 9998, so that its period has a beginning and an end, got {at}.", "at"
+            ) from None
+
+    def _moment_of_time(self, local: datetime) -> Moment:
         start = local.replace(minute=0, second=0, microsecond=0)
         if self.period != "hour":
             days = local.weekday() if self.period == "week" else 0
@@ -137,6 +142,10 @@ class Budget:
             raise ParameterError(
                 f"zone must be a time zone such as 'Europe/Oslo', got {self.zone!r:.60}.", "zone"
             ) from None
+
+
+def _in_zone(at: datetime, zone: tzinfo) -> datetime:
+    return at.replace(tzinfo=zone) if at.tzinfo is None else at.astimezone(zone)
 
 
 @dataclass(frozen=True)

@@ -382,7 +382,7 @@ class Budget(Struct, kw_only=True):
 class NewBudget(Request, kw_only=True):
     """The amount of a budget from now on, also in the current period."""
 
-    amount: Annotated[float, Meta(gt=0)]
+    amount: Annotated[float, Meta(gt=0, le=1e300)]
 
 
 class Kept(Struct, kw_only=True):

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import manul
+from manul.service import wire
 from manul.service.client.calls import Calls
 from tests.js.node import NODE, typescript
 from tests.markdown import ROOT
@@ -76,6 +77,22 @@ def test_it_has_the_methods_of_the_client_in_python():
     methods = set(re.findall(r"^  (?:async )?([a-z]\w*)\(", CLIENT.read_text(), re.MULTILINE)) - {"constructor"}
     declared = set(re.findall(r"^  ([a-z]\w*)\(.*\): Promise<", CLIENT.with_suffix(".d.ts").read_text(), re.MULTILINE))
     assert methods == declared == calls
+
+
+def test_decisions_are_sent_with_every_field(tmp_path):
+    with Failing((200, {}, {"decisions": []}), (200, {}, {"decisions": []})) as service:
+        script = """
+const client = new Client("URL"), at = new Date(Date.UTC(2024, 1, 29, 12))
+const all = { within: [1, 2], id: "a", action: 1.5, at }
+await client.decide("ads", [0.5], all)
+await client.decideMany("ads", [{ context: [0.5], ...all }])
+console.log("null")
+"""
+        play(tmp_path, script.replace("URL", service.url))
+    alone, batch = (json.loads(body) for _, _, body in service.asked)
+    assert batch["decisions"] == [alone]
+    assert alone.keys() == {*wire.NewDecision.__struct_fields__}
+    assert alone["at"] == "2024-02-29T12:00:00.000Z"
 
 
 def test_its_numbers_are_those_of_the_client_in_python():

@@ -154,7 +154,7 @@ def check(piece: Log, agents: Sequence[AnyAgent]) -> None:
     check_taken(piece.actions, piece.densities, cast(Floats, lows), cast(Floats, highs), logged=True)
     piece.outcome.with_losses(agents[0].losses).check(piece.losses)
     if piece.lows is not None and piece.highs is not None:
-        check_ranges(agents, piece.lows, piece.highs)
+        check_ranges(agents, piece.lows, piece.highs, logged=True)
 
 
 def _columns(piece: Log) -> tuple[conversion.Row, Floats, Floats, Floats, Floats, Floats]:

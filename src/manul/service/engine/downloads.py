@@ -96,6 +96,7 @@ class Downloads:
             where = "" if alone else f"observations[{place}]."
             if each.model is not None:
                 by_model.setdefault(each.model, []).append(place)
+                _check_limits(loop, where)
                 _check_stated(each, where)
             elif each.number is not None or each.copy is not None:
                 name = "number" if each.copy is None else "copy"
@@ -179,6 +180,17 @@ def placed(error: ManulError, where: str) -> Invalid:
 def _density(given: wire.NewObservation) -> float:
     """The density that was stated: that of all knobs together."""
     return math.prod((given.densities or {}).values()) if given.density is None else given.density
+
+
+def _check_limits(loop: Loop, where: str) -> None:
+    """Refuse decisions that the account of a loop has not seen: each copy of its model would spend what is left once more."""
+    if loop.settings.limits:
+        name = "budget" if loop.settings.spend_at_most is not None else "rate to keep"
+        raise Conflict(
+            f"loop {loop.name!r} has a {name}, which counts only decisions that the loop makes itself, so its model must not "
+            "decide elsewhere. Ask the loop for each decision.",
+            where + "model",
+        )
 
 
 def _check_stated(given: wire.NewObservation, where: str) -> None:
