@@ -30,10 +30,10 @@ def in_flight(service, loop="a"):
 
 
 async def know_all(service):
-    """Waits until a replica knows all decisions that were made so far."""
-    await until(
-        lambda: in_flight(service).known_to >= service.engine.store.counts(service.engine.loop("a").number).numbers
-    )
+    """Waits until a replica knows the rollout and all decisions that were made so far."""
+    loop = service.engine.loop("a")
+    await until(lambda: loop.model.rollout is not None)
+    await until(lambda: in_flight(service).known_to >= service.engine.store.counts(loop.number).numbers)
 
 
 @asynccontextmanager
@@ -47,6 +47,7 @@ async def busy_and_new(postgres):
         await know_all(busy)
         await decide(busy, 20)
         async with new.running():
+            await until(lambda: new.engine.loop("a").model.rollout is not None)  # from a snapshot, which comes soon
             yield busy, new
 
 
