@@ -413,3 +413,17 @@ def test_an_agent_with_a_budget_starts_from_another_one_with_an_account_of_its_o
     agent = manul.Auto(**BID, spend_at_most=BUDGET, prior=prior)
     assert (spent_by_period(play(agent, 100), 50) <= 60.0 + 1e-9).all()
     assert agent.report().budget.available == 60.0
+
+
+@pytest.mark.parametrize("settings", [{}, {"spend_at_most": BUDGET}, {"keep": ("won", ">=", 0.2)}])
+def test_an_outcome_whose_square_is_infinite_is_refused_and_the_agent_can_be_saved(settings, tmp_path):
+    agent = manul.Auto(**BID, **settings)
+    play(agent, 60)
+    context = auction(60)[0]
+    decision = agent.decide(context)
+    for value in (1e308, 1e151):
+        with pytest.raises(InputError, match=r"must be in \[-1e\+150, 1e\+150\], got 1e\+"):
+            agent.learn(context, decision, parts={"won": True, "value": value})
+    agent.learn(context, decision, parts={"won": True, "value": 1e149})
+    agent.save(tmp_path / "agent.manul")
+    assert manul.load(tmp_path / "agent.manul").decide(context) == agent.decide(context)
