@@ -37,7 +37,9 @@ Values = TypeVar("Values", float, Floats)
 _NUMBERS = (float, np.floating)  # others take the slow way: a timedelta64 is one of NumPy's integers
 NUMERIC = "biuf"  # the kinds of NumPy's numbers; a boolean, such as whether somebody bought, is 0 or 1
 LARGEST = sys.float_info.max  # a sum of outcomes without a range may be infinite
-MOST_OF_FORMULA = 1e150  # its square is finite: squared errors say how good a formula is
+MOST_OF_FORMULA = (
+    1e70  # sums of its fourth powers are finite: the variance of squared errors says how good a formula is
+)
 MOST_PARTS = 8  # of an outcome: each has models of its own
 _COMBINATIONS = ("first", "last", "sum", "mean")
 KIND_RULES: dict[str, str] = {
@@ -264,18 +266,20 @@ class Outcome:
     @property
     def rule(self) -> str:
         """What a value must be, in words."""
-        if isinstance(self.range, str):
-            return "finite" if self.formula is None else f"in [{-MOST_OF_FORMULA:g}, {MOST_OF_FORMULA:g}]"
-        return f"in [{self.range[0]:g}, {self.range[1]:g}]"
+        if isinstance(self.range, str) and self.formula is None:
+            return "finite"
+        low, high = self._ends
+        return f"in [{low:g}, {high:g}]"
 
     @property
-    def _most(self) -> float:
-        """The largest absolute value of an outcome without a range."""
-        return LARGEST if self.formula is None else MOST_OF_FORMULA
+    def _ends(self) -> Pair:
+        """The range, as far as the outcome can be learned."""
+        most = LARGEST if self.formula is None else MOST_OF_FORMULA
+        return (-most, most) if isinstance(self.range, str) else (max(self.range[0], -most), min(self.range[1], most))
 
     def contains(self, value: float) -> bool:
         """Whether a `value`, in the outcome's own sign, is in the range."""
-        low, high = (-self._most, self._most) if isinstance(self.range, str) else self.range
+        low, high = self._ends
         return low <= value <= high
 
     def with_losses(self, losses: AnyRange) -> Outcome:
@@ -321,10 +325,10 @@ class Outcome:
         values, name = self.from_loss(losses), self.keyword
         reject_nan(values, name, first_row)
         if isinstance(self.range, str):
-            inside = np.abs(values) <= self._most
+            inside = are_within(values, *self._ends)
             reject(~inside, values, name, self.rule, "Limit or leave out infinite values.", first_row)
         else:
-            inside = are_within(values, *self.range)
+            inside = are_within(values, *self._ends)
             reject(~inside, values, name, self.rule, range_advice(self.keywords), first_row)
 
     def read(self, loss: Any, reward: Any) -> float:

@@ -189,8 +189,8 @@ class PartsReader:
         return ToldMany(values, table, judged)
 
     def _check_size(self, losses: Floats) -> None:
-        """Refuse finite losses whose square is not; what is wrong with others, the learner says."""
-        if isinstance(self.outcome.range, str) and (np.isfinite(losses) & (np.abs(losses) > MOST_OF_FORMULA)).any():
+        """Refuse finite losses that are too large to be learned; what is wrong with others, the learner says."""
+        if (np.isfinite(losses) & (np.abs(losses) > MOST_OF_FORMULA)).any():
             self.outcome.check(losses)
 
     def numbers(self, parts: Any) -> list[float]:
