@@ -65,22 +65,22 @@ export class Client {
     return this.#inBatches(rows, path(loop, "decisions", "batch"), "decisions")
   }
 
-  reportLoss(loop, decision, { loss, reward, parts, key } = {}) {
-    const told = { loss, reward, parts, key: key ?? newId() }
+  async reportLoss(loop, decision, { loss, reward, parts, key } = {}) {
+    const told = finite({ loss, reward, parts, key: key ?? newId() })
     return this.#post(path(loop, "decisions", idOf(decision), "loss"), told)
   }
 
   async reportLosses(loop, losses) {
-    const rows = losses.map(({ decision, id, ...told }) => ({ ...told, id: id ?? idOf(decision), key: told.key ?? newId() }))
+    const rows = losses.map(({ decision, id, ...told }) => ({ ...finite(told), id: id ?? idOf(decision), key: told.key ?? newId() }))
     return this.#inBatches(rows, path(loop, "losses"), "losses")
   }
 
-  observe(loop, observation) {
-    return this.#post(path(loop, "observations"), withId(observation))
+  async observe(loop, observation) {
+    return this.#post(path(loop, "observations"), withId(finite(observation)))
   }
 
   async observeMany(loop, observations) {
-    return this.#inBatches(observations.map(withId), path(loop, "observations", "batch"), "observations")
+    return this.#inBatches(observations.map(each => withId(finite(each))), path(loop, "observations", "batch"), "observations")
   }
 
   pause(loop) {
@@ -91,8 +91,8 @@ export class Client {
     return this.#post(path(loop, "resume"))
   }
 
-  changeBudget(loop, amount) {
-    return this.#json({ method: "PUT", path: path(loop, "budget"), body: { amount } })
+  async changeBudget(loop, amount) {
+    return this.#json({ method: "PUT", path: path(loop, "budget"), body: finite({ amount }) })
   }
 
   promote(loop) {
@@ -241,6 +241,17 @@ const toJson = value => {
 
 /** The time of a decision, which unlike a date of a context is a text. */
 const isoTime = at => (at instanceof Date ? at.toISOString() : at)
+
+/** A body whose numbers are finite: in JSON, others would be null, as if they had not been given. */
+const finite = body => {
+  const { density, floor, loss, reward, amount, densities } = body
+  for (const [field, value] of Object.entries({ density, floor, loss, reward, amount, ...densities })) {
+    if (typeof value === "number" && !Number.isFinite(value)) {
+      throw new ServiceError(`${field} must be a finite number, got ${value}.`, { code: "invalid", field })
+    }
+  }
+  return body
+}
 
 /** An observation that is known by an id, or by its number in a copy of a model. */
 const withId = observation => {

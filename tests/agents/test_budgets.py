@@ -413,3 +413,17 @@ def test_an_agent_with_a_budget_starts_from_another_one_with_an_account_of_its_o
     agent = manul.Auto(**BID, spend_at_most=BUDGET, prior=prior)
     assert (spent_by_period(play(agent, 100), 50) <= 60.0 + 1e-9).all()
     assert agent.report().budget.available == 60.0
+
+
+@pytest.mark.parametrize("settings", [{}, {"spend_at_most": BUDGET}, {"keep": ("won", ">=", 0.2)}])
+def test_an_outcome_that_is_too_large_is_refused_and_the_agent_can_be_saved(settings, tmp_path):
+    agent = manul.Auto(**BID, **settings)
+    context = auction(60)[0]
+    for number in range(40):  # once is enough for squares to be infinite, often for the variance of squares
+        decision = agent.decide(context)
+        for value in (1e308, 1e71):
+            with pytest.raises(InputError, match=r"must be in \[-1e\+70, 1e\+70\], got 1e\+"):
+                agent.learn(context, decision, parts={"won": True, "value": value})
+        agent.learn(context, decision, parts={"won": True, "value": 9e69 if number % 2 else 3.0})
+    agent.save(tmp_path / "agent.manul")
+    assert manul.load(tmp_path / "agent.manul").decide(context) == agent.decide(context)

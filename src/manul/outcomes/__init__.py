@@ -37,6 +37,9 @@ Values = TypeVar("Values", float, Floats)
 _NUMBERS = (float, np.floating)  # others take the slow way: a timedelta64 is one of NumPy's integers
 NUMERIC = "biuf"  # the kinds of NumPy's numbers; a boolean, such as whether somebody bought, is 0 or 1
 LARGEST = sys.float_info.max  # a sum of outcomes without a range may be infinite
+MOST_OF_FORMULA = (
+    1e70  # sums of its fourth powers are finite: the variance of squared errors says how good a formula is
+)
 MOST_PARTS = 8  # of an outcome: each has models of its own
 _COMBINATIONS = ("first", "last", "sum", "mean")
 KIND_RULES: dict[str, str] = {
@@ -263,11 +266,21 @@ class Outcome:
     @property
     def rule(self) -> str:
         """What a value must be, in words."""
-        return "finite" if isinstance(self.range, str) else f"in [{self.range[0]:g}, {self.range[1]:g}]"
+        if isinstance(self.range, str) and self.formula is None:
+            return "finite"
+        low, high = self._ends
+        return f"in [{low:g}, {high:g}]"
+
+    @property
+    def _ends(self) -> Pair:
+        """The range, as far as the outcome can be learned."""
+        most = LARGEST if self.formula is None else MOST_OF_FORMULA
+        return (-most, most) if isinstance(self.range, str) else (max(self.range[0], -most), min(self.range[1], most))
 
     def contains(self, value: float) -> bool:
         """Whether a `value`, in the outcome's own sign, is in the range."""
-        return math.isfinite(value) and (isinstance(self.range, str) or self.range[0] <= value <= self.range[1])
+        low, high = self._ends
+        return low <= value <= high
 
     def with_losses(self, losses: AnyRange) -> Outcome:
         """The same with another range, which is one of `losses`."""
@@ -312,9 +325,10 @@ class Outcome:
         values, name = self.from_loss(losses), self.keyword
         reject_nan(values, name, first_row)
         if isinstance(self.range, str):
-            reject(~np.isfinite(values), values, name, "finite", "Limit or leave out infinite values.", first_row)
+            inside = are_within(values, *self._ends)
+            reject(~inside, values, name, self.rule, "Limit or leave out infinite values.", first_row)
         else:
-            inside = are_within(values, *self.range)
+            inside = are_within(values, *self._ends)
             reject(~inside, values, name, self.rule, range_advice(self.keywords), first_row)
 
     def read(self, loss: Any, reward: Any) -> float:

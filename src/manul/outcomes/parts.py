@@ -17,7 +17,7 @@ from manul.actions.space import ActionSpace
 from manul.contexts import conversion
 from manul.contexts.batches import NamedBatch, named_batch, rows_with
 from manul.errors import InputError, ParameterError, remedy
-from manul.outcomes import Outcome, PartKind
+from manul.outcomes import MOST_OF_FORMULA, Outcome, PartKind
 from manul.utils.formulas import Formula, Instruction, parse
 from manul.utils.validation import Flags, Floats, are_within
 
@@ -165,8 +165,12 @@ class PartsReader:
         """What one decision led to: its `parts`, and the `loss` or `reward` if it was reported beside them."""
         numbers = self.numbers(parts)
         if loss is not None or reward is not None:
-            return Told(self.outcome.read(loss, reward), numbers, judged=True)
-        return Told(self.outcome.to_loss(self._value(action, context, numbers)), numbers)
+            judged = self.outcome.read(loss, reward)
+            self._check_size(np.array([judged]))
+            return Told(judged, numbers, judged=True)
+        loss = self.outcome.to_loss(self._value(action, context, numbers))
+        self._check_size(np.array([loss]))
+        return Told(loss, numbers)
 
     def read_many(self, contexts: Any, actions: Any, losses: Any, rewards: Any, parts: Any) -> ToldMany:
         """The same for many decisions; `actions` are columns as in `Decisions`. A loss or reward that is NaN was not reported."""
@@ -181,7 +185,13 @@ class PartsReader:
         if not judged.all():
             computed = self.outcome.to_loss(self.values(actions, contexts, table, judged == 0))
             values = computed if not judged.any() else np.where(judged == 1, values, computed)
+        self._check_size(values)
         return ToldMany(values, table, judged)
+
+    def _check_size(self, losses: Floats) -> None:
+        """Refuse finite losses that are too large to be learned; what is wrong with others, the learner says."""
+        if (np.isfinite(losses) & (np.abs(losses) > MOST_OF_FORMULA)).any():
+            self.outcome.check(losses)
 
     def numbers(self, parts: Any) -> list[float]:
         """The modelled ones of the `parts` of one decision by name as numbers in order, NaN if they are absent."""

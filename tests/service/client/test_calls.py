@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 import manul
+from manul.errors import InputError
 from manul.service.client.calls import Calls
 
 AT = datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
@@ -66,3 +67,23 @@ def test_a_context_is_not_changed_by_sending_it(client):
 def test_a_date_beyond_the_calendar_is_refused_before_it_is_sent(client):
     with pytest.raises(manul.errors.InputError, match="date from the year 1 to 9999, got 20000-01-01"):
         client.decide("hotel", {"at": np.datetime64("20000-01-01")})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32("nan")])
+def test_numbers_that_json_cannot_have_are_refused_instead_of_left_out(client, value):
+    """They would be null, and an observation has its density or loss not known then."""
+    for name in ("density", "floor", "loss", "reward"):
+        with pytest.raises(InputError, match=f"{name} must be a finite number, got (nan|inf)"):
+            client.observe("hotel", [1.0], action=21.0, **{name: value})
+        with pytest.raises(InputError) as caught:
+            client.observe_many("hotel", [{"action": 21.0}, {"action": 21.0, name: value}])
+        assert caught.value.field == f"observations[1].{name}"
+    with pytest.raises(InputError, match=r"densities\.price must"):
+        client.observe("hotel", [1.0], action={"price": 1.0}, densities={"price": value})
+    with pytest.raises(InputError, match="loss must"):
+        client.report_loss("hotel", "a", value)
+    with pytest.raises(InputError) as caught:
+        client.report_losses("hotel", [("a", 0.5), ("b", value)])
+    assert caught.value.field == "losses[1].loss"
+    with pytest.raises(InputError, match="amount must"):
+        client.change_budget("hotel", value)

@@ -95,6 +95,21 @@ console.log("null")
     assert alone["at"] == "2024-02-29T12:00:00.000Z"
 
 
+def test_numbers_that_json_cannot_have_are_refused_instead_of_left_out(tmp_path):
+    script = """
+const client = new Client("http://127.0.0.1:9", { retries: 0 }), said = []
+const ask = promise => promise.then(() => said.push(null), error => said.push(error.field))
+await ask(client.observe("a", { action: 1, density: NaN }))
+await ask(client.observeMany("a", [{ action: 1, loss: Infinity }]))
+await ask(client.reportLoss("a", "b", { reward: NaN }))
+await ask(client.reportLosses("a", [{ id: "b", loss: NaN }]))
+await ask(client.observe("a", { action: { x: 1 }, densities: { x: NaN } }))
+await ask(client.changeBudget("a", NaN))
+console.log(JSON.stringify(said))
+"""
+    assert play(tmp_path, script) == ["density", "loss", "reward", "loss", "x", "amount"]
+
+
 def test_its_numbers_are_those_of_the_client_in_python():
     text = CLIENT.read_text()
     from manul.service.client import calls, exchange

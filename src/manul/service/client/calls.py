@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -19,7 +20,7 @@ from manul.actions.kinds.knob import Knob
 from manul.actions.space import ActionSpace
 from manul.agents.rollout.rollout_plan import PlanSettings
 from manul.contexts.dates import to_json
-from manul.errors import FileError, ParameterError
+from manul.errors import FileError, InputError, ParameterError
 from manul.outcomes import AnyRange, Combination, Direction, Outcome, PartKind, PartValue
 from manul.outcomes.budgets import Late, Period, Sign
 from manul.service import wire
@@ -188,7 +189,7 @@ class Calls:
         If a loop combines losses, `key` distinguishes a repeat from another loss.
         """
         path = _path(loop, "decisions", _id_of(decision), "loss")
-        body = {"loss": loss, "reward": reward, "key": key or _new_id()}
+        body = _finite({"loss": loss, "reward": reward, "key": key or _new_id()})
         return (yield from self._post(path, body | ({} if parts is None else {"parts": parts}), wire.Loss))
 
     @call
@@ -204,7 +205,10 @@ class Calls:
         outcomes: list[tuple[str, DecisionOrId, Any]] = [("loss", *each) for each in losses]
         outcomes += [("reward", *each) for each in rewards]
         outcomes += [("parts", *each) for each in parts]
-        rows = [{"id": _id_of(decision), name: value, "key": _new_id()} for name, decision, value in outcomes]
+        rows = [
+            _finite({"id": _id_of(decision), name: value, "key": _new_id()}, f"losses[{place}].")
+            for place, (name, decision, value) in enumerate(outcomes)
+        ]
         answers: list[wire.Loss] = []
         for batch in _batches(rows):
             answers += (yield from self._post(_path(loop, "losses"), {"losses": batch}, wire.Losses)).losses
@@ -242,12 +246,15 @@ class Calls:
         body |= {} if floor is None else {"floor": floor}
         body |= {} if densities is None else {"densities": densities}
         body |= {"model": model, "number": number, "copy": copy} if (model, number, copy) != (None,) * 3 else {}
-        return (yield from self._post(_path(loop, "observations"), _with_id(body | {"id": id}), wire.Observed))
+        return (yield from self._post(_path(loop, "observations"), _with_id(_finite(body | {"id": id})), wire.Observed))
 
     @call
     def observe_many(self, loop: str, observations: Sequence[Mapping[str, Any]]) -> Exchange[list[wire.Observed]]:
         """Report many `observations` of a `loop`, a thousand per request; each has the arguments of `observe` by name."""
-        rows = [_with_id(dict(each) | {"context": to_json(each.get("context"))}) for each in observations]
+        rows = [
+            _with_id(_finite(dict(each) | {"context": to_json(each.get("context"))}, f"observations[{place}]."))
+            for place, each in enumerate(observations)
+        ]
         stored: list[wire.Observed] = []
         for batch in _batches(rows):
             path = _path(loop, "observations", "batch")
@@ -268,7 +275,9 @@ class Calls:
     def change_budget(self, loop: str, amount: float) -> Exchange[wire.Status]:
         """Change the `amount` of the budget of a `loop` from now on, also in the current period."""
         path = _path(loop, "budget")
-        return (yield from self._request(wire.Status, method="PUT", path=path, body=_encode({"amount": amount})))
+        return (
+            yield from self._request(wire.Status, method="PUT", path=path, body=_encode(_finite({"amount": amount})))
+        )
 
     @call
     def promote(self, loop: str) -> Exchange[wire.Status]:
@@ -416,6 +425,18 @@ def _outcome_settings(outcome: Outcome) -> dict[str, Any]:
 
 def _id_of(decision: DecisionOrId) -> str:
     return decision if isinstance(decision, str) else decision.id
+
+
+def _finite(body: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """A body whose numbers are finite: in JSON, others would be null, as if they had not been given."""
+    named = {name: body.get(name) for name in ("density", "floor", "loss", "reward", "amount")}
+    densities = body.get("densities")
+    if isinstance(densities, Mapping):
+        named |= {f"densities.{knob}": density for knob, density in densities.items()}
+    for name, value in named.items():
+        if isinstance(value, float | np.floating) and not math.isfinite(value):
+            raise InputError(f"{name} must be a finite number, got {value:g}.", where + name)
+    return body
 
 
 def _with_id(observation: dict[str, Any]) -> dict[str, Any]:
