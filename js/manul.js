@@ -253,7 +253,9 @@ class Agent {
 }
 
 // A value as JSON: a Date is a date of a context, what is missing is null, and what JSON has no form for is an error.
-function json(value, what) {
+function json(value, what, depth = 0) {
+  // The core refuses more than 32 levels; a context that contains itself would never get there.
+  if (depth > 64) throw new InputError(`context must be nested at most 32 levels deep; field '${what}' exceeds the limit.`, 'context')
   switch (typeof value) {
     case 'number':
       if (Number.isNaN(value)) return 'null'
@@ -285,13 +287,13 @@ function json(value, what) {
   }
   if (Array.isArray(value) || ArrayBuffer.isView(value)) {
     let text = '['
-    for (let i = 0; i < value.length; ++i) text += (i > 0 ? ',' : '') + json(value[i], what)
+    for (let i = 0; i < value.length; ++i) text += (i > 0 ? ',' : '') + json(value[i], what, depth + 1)
     return text + ']'
   }
   let text = '{'
   for (const name in value) {
     if (value[name] === undefined) continue
-    text += (text.length > 1 ? ',' : '') + JSON.stringify(name) + ':' + json(value[name], what === 'within' || what === 'action' ? what : name)
+    text += (text.length > 1 ? ',' : '') + JSON.stringify(name) + ':' + json(value[name], what === 'within' || what === 'action' ? what : name, depth + 1)
   }
   return text + '}'
 }

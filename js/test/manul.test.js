@@ -82,6 +82,9 @@ test('a wrong seed, range, outcome, decision or context is refused, and nothing 
   assert.throws(() => agent.learn(oslo, { ...decision, density: 0 }, { reward: 1 }), sentence('density', /^density must be in/))
   for (const context of [[1], 7, 'text', { city: 7 }, { age: Infinity }, { age: () => 1 }, { age: 'text' }, { city: '\ud800' }, { a: { $date: 'x' } }])
     assert.throws(() => agent.decide(context), sentence('context', /\.$/))
+  const endless = {}
+  endless.self = endless
+  assert.throws(() => agent.decide(endless), sentence('context', /^context must be nested at most 32 levels deep; field 'self'/))
   assert.deepEqual(agent.save(), before)
 })
 
